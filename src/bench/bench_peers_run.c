@@ -1,0 +1,196 @@
+/* The client's part of `weft-perf peers`: goes up in powers of two and makes the table. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench_json.h"
+#include "bench_peers.h"
+#include "bench_proc.h"
+#include "bench_time.h"
+
+#define MAX_LEVELS 16
+#define SETTLE_NS  (2 * BENCH_S)
+
+/* Client's and server's holdings at one number of connections. */
+struct level {
+	unsigned int n;
+	struct bench_holding connected[2], used[2];
+};
+
+static int ask(struct bench_env *env, uint32_t op, unsigned int n, unsigned int max)
+{
+	struct bench_msg msg = {.op = op, .arg = {n, max}};
+
+	return bench_ctl_send(&env->ctl, &msg);
+}
+
+static int answer(struct bench_env *env)
+{
+	return bench_ctl_expect(&env->ctl, BENCH_OP_RESULT, NULL, 60000);
+}
+
+static int snap(struct bench_env *env, struct bench_holding h[2])
+{
+	int ret = ask(env, BENCH_OP_SNAP, 0, 0);
+
+	if (!ret)
+		ret = answer(env);
+	if (!ret)
+		ret = bench_ctl_read(&env->ctl, &h[1], sizeof(h[1]), 5000);
+	bench_holding_take(&h[0]);
+	return ret;
+}
+
+/* A device may make its connections in the background: wait until nothing changes. */
+static int settle(struct bench_env *env, struct bench_holding h[2])
+{
+	uint64_t deadline = bench_now() + SETTLE_NS;
+	struct bench_holding last[2];
+	int ret = snap(env, h);
+
+	do {
+		memcpy(last, h, sizeof(last));
+		usleep(50000);
+		ret = ret ? ret : snap(env, h);
+	} while (!ret && bench_now() < deadline &&
+		 (h[0].tcp != last[0].tcp || h[1].tcp != last[1].tcp || h[0].fds != last[0].fds ||
+		  h[1].fds != last[1].fds));
+	return ret;
+}
+
+static int grow(struct bench_env *env, struct bench_peers *p, unsigned int n, unsigned int max)
+{
+	int ret = ask(env, BENCH_OP_PEERS, n, max), theirs;
+
+	if (!ret)
+		ret = answer(env);
+	if (ret)
+		return ret;
+	ret = bench_peers_grow(p, n);
+	theirs = answer(env);
+	return ret ? ret : theirs;
+}
+
+static int touch(struct bench_env *env, struct bench_peers *p)
+{
+	int ret = ask(env, BENCH_OP_TOUCH, 0, 0), theirs;
+
+	if (ret)
+		return ret;
+	ret = bench_peers_touch(p);
+	theirs = answer(env);
+	return ret ? ret : theirs;
+}
+
+static int measure(struct bench_env *env, struct bench_peers *p, struct level *l, unsigned int max)
+{
+	int ret = grow(env, p, l->n, max);
+
+	if (!ret)
+		ret = settle(env, l->connected);
+	if (!ret && l->n)
+		ret = touch(env, p);
+	if (!ret)
+		ret = snap(env, l->used);
+	return ret;
+}
+
+static json_t *holding_json(const struct bench_holding *h)
+{
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+			 "rss", (json_int_t)h->rss, "pss", (json_int_t)h->pss, "private_dirty",
+			 (json_int_t)h->private_dirty, "heap", (json_int_t)h->heap, "fds",
+			 (json_int_t)h->fds, "socket_fds", (json_int_t)h->socket_fds, "tcp",
+			 (json_int_t)h->tcp, "udp", (json_int_t)h->udp, "kernel_queued",
+			 (json_int_t)h->queued, "rcvbuf", (json_int_t)h->rcvbuf, "sndbuf",
+			 (json_int_t)h->sndbuf, "ns_tcp", (json_int_t)h->ns_tcp, "ns_udp",
+			 (json_int_t)h->ns_udp, "tcp_mem_pages", (json_int_t)h->tcp_mem_pages);
+}
+
+static json_t *level_json(const struct level *l)
+{
+	return json_pack("{s:I, s:{s:o, s:o}, s:{s:o, s:o}}", "peers", (json_int_t)l->n,
+			 "connected", "client", holding_json(&l->connected[0]), "server",
+			 holding_json(&l->connected[1]), "used", "client",
+			 holding_json(&l->used[0]), "server", holding_json(&l->used[1]));
+}
+
+static double per(uint64_t now, uint64_t then, unsigned int n)
+{
+	return ((double)now - (double)then) / (n ? n : 1);
+}
+
+static void print_row(const char *state, unsigned int n, const struct bench_holding *h,
+		      const struct bench_holding *zero)
+{
+	printf("%6u %-9s %6llu %6llu %10.0f %10.0f %10.0f %10.0f %10.0f %10.0f\n", n, state,
+	       (unsigned long long)h->fds, (unsigned long long)h->tcp, (double)h->rss / 1024,
+	       (double)h->heap / 1024, per(h->heap, zero->heap, n), per(h->pss, zero->pss, n),
+	       per(h->private_dirty, zero->private_dirty, n), per(h->queued, zero->queued, n));
+}
+
+static void print_side(const char *who, int side, const struct level *l, size_t n)
+{
+	printf("# %s: RC connections; the last four columns are bytes per connection beyond the "
+	       "first row\n",
+	       who);
+	printf("#%5s %-9s %6s %6s %10s %10s %10s %10s %10s %10s\n", "peers", "after", "fds", "tcp",
+	       "rss[KiB]", "heap[KiB]", "heap", "pss", "dirty", "kernel");
+	for (size_t i = 0; i < n; i++) {
+		print_row(i ? "connect" : "open", l[i].n, &l[i].connected[side],
+			  &l[0].connected[side]);
+		if (i)
+			print_row("traffic", l[i].n, &l[i].used[side], &l[0].connected[side]);
+	}
+}
+
+static int report(struct bench_env *env, const struct bench_opts *opts, const struct level *l,
+		  size_t n)
+{
+	json_t *doc = bench_json_document(env, opts), *list = json_array();
+	uint64_t objects = bench_socket_objects();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(list, level_json(&l[i]));
+	json_object_set_new(doc, "results", list);
+	json_object_set_new(doc, "kernel_objects_per_socket", json_integer((json_int_t)objects));
+	if (bench_json_is_table(opts)) {
+		print_side("client", 0, l, n);
+		print_side("server", 1, l, n);
+		printf("# kernel: data queued and reserved by the process's sockets (sock_diag)");
+		if (objects)
+			printf("; beside it %llu bytes of\n# kernel objects per socket "
+			       "(/proc/slabinfo)",
+			       (unsigned long long)objects);
+		printf("\n\n");
+	}
+	return bench_json_write(opts, doc);
+}
+
+int bench_peers_run(struct bench_env *env, const struct bench_opts *opts)
+{
+	struct bench_peers *p = bench_peers_make(env, opts->max_peers);
+	static struct level level[MAX_LEVELS];
+	size_t n = 0;
+	int ret = p ? 0 : -ENODEV;
+
+	for (unsigned int peers = 0; !ret && peers <= opts->max_peers && n < MAX_LEVELS;
+	     peers = peers ? peers * 2 : 1) {
+		bench_progress(opts, "peers: %u connections", peers);
+		level[n].n = peers;
+		ret = measure(env, p, &level[n], opts->max_peers);
+		if (!ret)
+			n++;
+		else
+			fprintf(stderr, "weft-perf: peers: stopped at %u connections: %s\n", peers,
+				strerror(-ret));
+	}
+	if (n) {
+		int err = report(env, opts, level, n);
+
+		ret = ret ? ret : err;
+	}
+	bench_peers_free(p);
+	return ret;
+}

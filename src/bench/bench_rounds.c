@@ -1,0 +1,250 @@
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "bench_json.h"
+#include "bench_rounds.h"
+#include "bench_step.h"
+#include "bench_time.h"
+
+#define PROBES 8 /* attempts at finding the length of a stream */
+
+static uint64_t preemptions(void)
+{
+	struct rusage ru;
+
+	getrusage(RUSAGE_SELF, &ru);
+	return (uint64_t)ru.ru_nivcsw;
+}
+
+/* Round trips at the head of each step that only warm up caches and the scheduler. */
+static uint64_t warmup(const struct bench_opts *opts)
+{
+	return opts->iters / 10 < 20 ? 20 : opts->iters / 10;
+}
+
+static int lat_round(const struct bench_opts *opts, struct bench_series *s, size_t round,
+		     double *scratch)
+{
+	static uint32_t steps; /* so that no two steps share sequence numbers */
+	struct bench_step step = {.size = s->size,
+				  .count = s->count + warmup(opts),
+				  .seq0 = ++steps << 20,
+				  .sample = scratch};
+	int ret = bench_step_lat(s->chan, &step);
+	double scale = s->kind->full_trip ? 1e-3 : 0.5e-3;
+	struct bench_summary sum;
+
+	if (ret)
+		return ret;
+	scratch += warmup(opts);
+	for (uint64_t i = 0; i < s->count; i++)
+		s->pool[s->n_pool++] = scratch[i] *= scale;
+	bench_summarize(scratch, s->count, &sum);
+	s->round[round] = sum.median;
+	s->sent += step.count;
+	s->received += step.count;
+	s->lost += step.lost;
+	return 0;
+}
+
+static int bw_round(struct bench_series *s, size_t round)
+{
+	struct bench_step step = {.size = s->size, .count = s->count};
+	uint64_t ns;
+	int ret = bench_step_bw(s->chan, &step, &ns);
+
+	if (ret)
+		return ret;
+	s->round[round] = ns ? (double)step.rx_bytes * 1e3 / (double)ns : 0;
+	s->sent += step.count;
+	s->received += step.rx_msgs;
+	s->lost += step.count - step.rx_msgs;
+	return 0;
+}
+
+/* Finds how many messages fill opts->round_ms; this also opens TCP's window. */
+static int calibrate(const struct bench_opts *opts, struct bench_series *s)
+{
+	uint64_t want = opts->round_ms * BENCH_MS;
+
+	s->count = 64;
+	for (int i = 0; i < PROBES; i++) {
+		struct bench_step step = {.size = s->size, .count = s->count};
+		uint64_t t0 = bench_now(), ns, took;
+		int ret = bench_step_bw(s->chan, &step, &ns);
+
+		if (ret)
+			return ret;
+		/* The wall clock, so that a flood with few arrivals is bounded too. */
+		took = bench_now() - t0;
+		if (took > want / 2) {
+			s->count = s->count * want / took;
+			break;
+		}
+		/* Up to eightfold: the first probes are slow starts. */
+		s->count *= took * 8 < want ? 8 : (want + took - 1) / took;
+	}
+	if (!s->count)
+		s->count = 1;
+	return 0;
+}
+
+static void give_up(struct bench_series *s, int error)
+{
+	s->error = error;
+	fprintf(stderr, "weft-perf: %s, %zu bytes: given up: %s\n", s->kind->name, s->size,
+		strerror(-error));
+}
+
+static void one_round(const struct bench_opts *opts, struct bench_rounds *r, struct bench_series *s,
+		      size_t n, size_t round, double *scratch)
+{
+	for (size_t k = 0; k < n; k++) {
+		struct bench_series *one = &s[round & 1 ? n - 1 - k : k];
+		uint64_t before = preemptions();
+		int ret;
+
+		one->round[round] = NAN;
+		if (one->error)
+			continue;
+		if (one->chan->failed) { /* at a smaller size */
+			give_up(one, -ENOTCONN);
+			continue;
+		}
+		ret = r->test == BENCH_LAT ? lat_round(opts, one, round, scratch)
+					   : bw_round(one, round);
+		if (ret)
+			give_up(one, ret);
+		one->preempted += preemptions() - before;
+	}
+}
+
+static void one_size(const struct bench_opts *opts, struct bench_rounds *r, struct bench_series *s,
+		     size_t n, double *scratch)
+{
+	uint64_t shown = bench_now();
+
+	bench_progress(opts, "%s: %zu bytes, %zu kinds, %zu rounds", opts->command, s->size, n,
+		       r->rounds);
+	for (size_t k = 0; k < n && r->test == BENCH_BW; k++) {
+		int ret = s[k].error ? 0 : s[k].chan->failed ? -ENOTCONN : calibrate(opts, &s[k]);
+
+		if (ret)
+			give_up(&s[k], ret);
+	}
+	for (size_t round = 0; round < r->rounds; round++) {
+		one_round(opts, r, s, n, round, scratch);
+		if (bench_now() - shown < 3 * BENCH_S)
+			continue;
+		shown = bench_now();
+		bench_progress(opts, "%s: %zu bytes, round %zu of %zu", opts->command, s->size,
+			       round + 1, r->rounds);
+	}
+}
+
+static int add_series(const struct bench_opts *opts, struct bench_rounds *r,
+		      const struct bench_kind *kind, struct bench_chan *chan, int error,
+		      size_t size)
+{
+	struct bench_series *s = &r->series[r->n];
+
+	*s = (struct bench_series){
+		.kind = kind, .chan = chan, .size = size, .error = error, .count = opts->iters};
+	s->round = calloc(r->rounds, sizeof(*s->round));
+	if (!s->round)
+		return -ENOMEM;
+	if (r->test == BENCH_LAT) {
+		s->pool = malloc(r->rounds * opts->iters * sizeof(*s->pool));
+		if (!s->pool)
+			return -ENOMEM;
+		/* No page faults between steps. */
+		memset(s->pool, 0, r->rounds * opts->iters * sizeof(*s->pool));
+	}
+	r->n++;
+	return 0;
+}
+
+/* A table of what will be measured: every kind at every size that it can carry. */
+static int plan(const struct bench_env *env, const struct bench_opts *opts, struct bench_rounds *r,
+		struct bench_chan *const chan[], const int error[])
+{
+	r->series = calloc(opts->n_sizes * BENCH_MAX_KINDS, sizeof(*r->series));
+	if (!r->series)
+		return -ENOMEM;
+	for (size_t i = 0; i < opts->n_sizes; i++)
+		for (int k = 0; opts->kinds[k]; k++) {
+			const struct bench_kind *kind = opts->kinds[k];
+
+			if (!(kind->tests & r->test) ||
+			    opts->sizes[i] > bench_kind_limit(env, kind))
+				continue;
+			if (add_series(opts, r, kind, chan[k], error[k], opts->sizes[i]))
+				return -ENOMEM;
+		}
+	return 0;
+}
+
+static void open_all(struct bench_env *env, const struct bench_opts *opts, unsigned int test,
+		     struct bench_chan *chan[], int error[])
+{
+	for (int k = 0; opts->kinds[k]; k++) {
+		if (!(opts->kinds[k]->tests & test))
+			continue;
+		error[k] = bench_chan_open(env, opts->kinds[k], &chan[k]);
+		if (error[k] && !(opts->kinds[k]->verbs && env->no_dev)) /* said before */
+			fprintf(stderr, "weft-perf: %s: cannot be opened: %s\n",
+				opts->kinds[k]->name, strerror(-error[k]));
+	}
+}
+
+static int measure(const struct bench_opts *opts, struct bench_rounds *r)
+{
+	double *scratch = calloc(opts->iters + warmup(opts), sizeof(*scratch));
+
+	if (!scratch)
+		return -ENOMEM;
+	for (size_t i = 0, n; i < r->n; i += n) {
+		for (n = 1; i + n < r->n && r->series[i + n].size == r->series[i].size; n++)
+			;
+		one_size(opts, r, &r->series[i], n, scratch);
+	}
+	free(scratch);
+	return 0;
+}
+
+static int finish(const struct bench_env *env, const struct bench_opts *opts,
+		  struct bench_rounds *r)
+{
+	int ret = bench_rounds_report(env, opts, r);
+
+	for (size_t i = 0; i < r->n; i++) {
+		if (!ret)
+			ret = r->series[i].error;
+		free(r->series[i].round);
+		free(r->series[i].pool);
+	}
+	free(r->series);
+	return ret;
+}
+
+int bench_rounds_run(struct bench_env *env, const struct bench_opts *opts, unsigned int test)
+{
+	struct bench_rounds r = {.test = test, .rounds = opts->rounds};
+	struct bench_chan *chan[BENCH_MAX_KINDS] = {NULL};
+	int error[BENCH_MAX_KINDS] = {0}, ret;
+
+	open_all(env, opts, test, chan, error);
+	ret = plan(env, opts, &r, chan, error);
+	if (!ret)
+		ret = measure(opts, &r);
+	if (!ret)
+		ret = finish(env, opts, &r);
+	for (int k = 0; k < BENCH_MAX_KINDS; k++)
+		if (chan[k])
+			bench_chan_close(chan[k]);
+	return ret;
+}

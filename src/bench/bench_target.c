@@ -1,0 +1,33 @@
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "bench_target.h"
+
+static const struct bench_target targets[] = {
+	{"lat", "rc", "tcp", 8, 8, true, 1.30},
+	{"lat", "ud", "udp", 8, 8, true, 1.20},
+	{"bw", "rc", "tcp", 65536, SIZE_MAX, false, 0.85},
+	{"bw", "rc-write", "tcp", 65536, SIZE_MAX, false, 0.85},
+	{"idle", "", "", 0, 0, true, 0},
+};
+
+const struct bench_target *bench_target_find(const char *test, const char *kind, const char *base,
+					     size_t size)
+{
+	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
+		const struct bench_target *t = &targets[i];
+
+		if (!strcmp(t->test, test) && !strcmp(t->kind, kind) && !strcmp(t->base, base) &&
+		    size >= t->min_size && size <= t->max_size)
+			return t;
+	}
+	return NULL;
+}
+
+bool bench_target_met(const struct bench_target *target, double value)
+{
+	if (isnan(value))
+		return false;
+	return target->at_most ? value <= target->limit : value >= target->limit;
+}

@@ -1,0 +1,22 @@
+/* What is good enough: the figures that the software RNIC is held to, beside the raw
+ * sockets of the same run. Pure. */
+#ifndef WEFT_BENCH_TARGET_H
+#define WEFT_BENCH_TARGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct bench_target {
+	const char *test; /* lat, bw, idle */
+	const char *kind, *base;
+	size_t min_size, max_size;
+	bool at_most; /* else at least */
+	double limit; /* of the median ratio kind / base; idle: nanoseconds of CPU time */
+};
+
+/* NULL: nothing is asked of this combination. */
+const struct bench_target *bench_target_find(const char *test, const char *kind, const char *base,
+					     size_t size);
+bool bench_target_met(const struct bench_target *target, double value); /* NaN: no */
+
+#endif

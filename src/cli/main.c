@@ -1,0 +1,100 @@
+/* weft: finds the subcommand and runs it. */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+const struct cli_command cli_commands[] = {
+	{"verbs", "run a verbs program on the software RNIC", cli_verbs},
+	{"env", "print the variables that do the same, for eval", cli_env},
+	{"info", "show devices, libraries, tunables and what is missing", cli_info},
+	{"help", "explain a command", cli_help},
+	{0},
+};
+
+static const char *running;
+
+void cli_set_command(const char *name)
+{
+	running = name;
+}
+
+int cli_error(const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "weft%s%s: ", running ? " " : "", running ? running : "");
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	return CLI_USAGE;
+}
+
+int cli_try_help(void)
+{
+	fprintf(stderr, "Try 'weft%s%s --help'.\n", running ? " " : "", running ? running : "");
+	return CLI_USAGE;
+}
+
+int cli_finish(int code)
+{
+	if (fflush(stdout) || ferror(stdout)) {
+		cli_error("cannot write the output: %s", strerror(errno));
+		return CLI_FAILED;
+	}
+	return code;
+}
+
+static const struct cli_command *find_command(const char *name)
+{
+	const struct cli_command *c;
+
+	for (c = cli_commands; c->name; c++)
+		if (!strcmp(c->name, name))
+			return c;
+	return NULL;
+}
+
+static int run_command(const struct cli_command *command, int argc, char **argv)
+{
+	static char title[32];
+
+	/* getopt_long starts its complaints with argv[0]. */
+	snprintf(title, sizeof(title), "weft %s", command->name);
+	argv[0] = title;
+	cli_set_command(command->name);
+	return command->run(argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+	const struct cli_command *command;
+	const char *name = argc > 1 ? argv[1] : NULL;
+	const char *near;
+
+	if (!name) {
+		cli_print_help(stderr);
+		return CLI_USAGE;
+	}
+	if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
+		cli_print_help(stdout);
+		return cli_finish(CLI_OK);
+	}
+	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+		cli_print_version();
+		return cli_finish(CLI_OK);
+	}
+	command = find_command(name);
+	if (command)
+		return run_command(command, argc - 1, argv + 1);
+	near = cli_nearest(name);
+	if (name[0] == '-')
+		cli_error("unknown option '%s'", name);
+	else if (near)
+		cli_error("unknown command '%s'; did you mean '%s'?", name, near);
+	else
+		cli_error("unknown command '%s'", name);
+	return cli_try_help();
+}

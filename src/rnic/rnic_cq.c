@@ -1,0 +1,374 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "util_clock.h"
+#include "util_log.h"
+#include "rnic_cq.h"
+#include "rnic_ctx.h"
+
+/* ---- channels ---- */
+
+struct ibv_comp_channel *rnic_create_comp_channel(struct ibv_context *ctx)
+{
+	struct rnic_engine *e = rnic_ctx(ctx)->e;
+	struct rnic_channel *ch;
+
+	if (e->dead) {
+		errno = EIO;
+		return NULL;
+	}
+	ch = calloc(1, sizeof(*ch));
+	if (!ch)
+		return NULL;
+	ch->ibv.context = ctx;
+	ch->ibv.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (ch->ibv.fd < 0) {
+		free(ch);
+		return NULL;
+	}
+	ch->e = e;
+	pthread_mutex_init(&ch->lock, NULL);
+	list_init(&ch->ready);
+	rnic_lock(e);
+	list_add_tail(&ch->link, &e->channels);
+	rnic_unlock(e);
+	return &ch->ibv;
+}
+
+int rnic_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	struct rnic_channel *ch = (struct rnic_channel *)channel;
+
+	/* refcnt counts the queues that report here; creation and destruction of queues
+	 * change it under the engine's lock. */
+	rnic_lock(ch->e);
+	if (ch->ibv.refcnt) {
+		rnic_unlock(ch->e);
+		return EBUSY;
+	}
+	list_del(&ch->link);
+	rnic_unlock(ch->e);
+	if (ch->ibv.fd >= 0)
+		close(ch->ibv.fd);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch);
+	return 0;
+}
+
+static void channel_post(struct rnic_cq *cq)
+{
+	struct rnic_channel *ch = cq->channel;
+	uint64_t one = 1;
+
+	if (!ch)
+		return;
+	pthread_mutex_lock(&ch->lock);
+	if (!cq->ev_queued++)
+		list_add_tail(&cq->ev_link, &ch->ready);
+	pthread_mutex_unlock(&ch->lock);
+	if (write(ch->ibv.fd, &one, sizeof(one)) < 0)
+		util_log(UTIL_LOG_ERROR, "completion channel: %s", strerror(errno));
+}
+
+int rnic_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **out, void **cq_context)
+{
+	struct rnic_channel *ch = (struct rnic_channel *)channel;
+	struct rnic_cq *cq;
+	uint64_t n;
+
+	for (;;) {
+		rnic_engine_unpark(ch->e);
+		if (read(ch->ibv.fd, &n, sizeof(n)) < 0)
+			return -1;
+		pthread_mutex_lock(&ch->lock);
+		cq = list_first(&ch->ready, struct rnic_cq, ev_link);
+		if (cq) {
+			list_del(&cq->ev_link);
+			cq->ev_taken++;
+			if (--cq->ev_queued)
+				list_add_tail(&cq->ev_link, &ch->ready);
+		}
+		pthread_mutex_unlock(&ch->lock);
+		if (!cq)
+			continue; /* the queue was destroyed between write and read */
+		*out = &cq->ibv;
+		*cq_context = cq->ibv.cq_context;
+		return 0;
+	}
+}
+
+void rnic_ack_cq_events(struct ibv_cq *cq, unsigned int n)
+{
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += n;
+	pthread_cond_signal(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}
+
+/* ---- queues ---- */
+
+static uint32_t round_up(uint32_t n)
+{
+	uint32_t cap = 2;
+
+	while (cap < n)
+		cap *= 2;
+	return cap;
+}
+
+static struct rnic_cq *cq_new(struct ibv_context *ctx, uint32_t cqe, void *cq_context,
+			      struct ibv_comp_channel *channel, uint32_t vector)
+{
+	struct rnic_engine *e = rnic_ctx(ctx)->e;
+	struct rnic_cq *cq;
+
+	if (e->dead) {
+		errno = EIO;
+		return NULL;
+	}
+	if (!cqe || cqe > RNIC_MAX_CQE || vector >= (uint32_t)ctx->num_comp_vectors) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return NULL;
+	cq->cap = round_up(cqe);
+	cq->ring = calloc(cq->cap, sizeof(*cq->ring));
+	if (!cq->ring) {
+		free(cq);
+		return NULL;
+	}
+	cq->e = e;
+	cq->ibv.context = ctx;
+	cq->ibv.channel = channel;
+	cq->ibv.cq_context = cq_context;
+	cq->ibv.cqe = (int)cq->cap;
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+	pthread_mutex_init(&cq->lock, NULL);
+	list_init(&cq->ev_link);
+	cq->channel = (struct rnic_channel *)channel;
+	if (channel) {
+		rnic_lock(e);
+		channel->refcnt++;
+		rnic_unlock(e);
+	}
+	return cq;
+}
+
+struct ibv_cq *rnic_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
+			      struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct rnic_cq *cq;
+
+	if (cqe < 0 || comp_vector < 0) {
+		errno = EINVAL;
+		return NULL;
+	}
+	cq = cq_new(ctx, (uint32_t)cqe, cq_context, channel, (uint32_t)comp_vector);
+	return cq ? &cq->ibv : NULL;
+}
+
+#define WC_EX_KNOWN                                                                                \
+	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |                             \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
+struct ibv_cq_ex *rnic_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
+{
+	struct rnic_cq *cq;
+
+	if (attr->wc_flags & ~(uint64_t)WC_EX_KNOWN ||
+	    attr->comp_mask & ~(uint32_t)IBV_CQ_INIT_ATTR_MASK_FLAGS ||
+	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+	     attr->flags & ~(uint32_t)IBV_CREATE_CQ_ATTR_SINGLE_THREADED)) {
+		errno = EOPNOTSUPP;
+		return NULL;
+	}
+	cq = cq_new(ctx, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
+	if (!cq)
+		return NULL;
+	rnic_cq_ex_ops(cq, attr->wc_flags);
+	return &cq->ex;
+}
+
+int rnic_resize_cq(struct ibv_cq *ibcq, int cqe)
+{
+	struct rnic_cq *cq = rnic_cq(ibcq);
+	struct rnic_cqe *ring;
+	uint32_t cap;
+	int err = 0;
+
+	if (cq->e->dead)
+		return EIO;
+	if (cqe <= 0 || cqe > RNIC_MAX_CQE)
+		return EINVAL;
+	cap = round_up((uint32_t)cqe);
+	ring = calloc(cap, sizeof(*ring));
+	if (!ring)
+		return ENOMEM;
+	pthread_mutex_lock(&cq->lock);
+	if (cq->tail - cq->head > cap) {
+		err = EINVAL; /* man page: fewer than what is waiting in it */
+		free(ring);
+	} else {
+		for (uint32_t i = cq->head; i != cq->tail; i++)
+			ring[i & (cap - 1)] = cq->ring[i & (cq->cap - 1)];
+		free(cq->ring);
+		cq->ring = ring;
+		cq->cap = cap;
+		cq->ibv.cqe = (int)cap;
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return err;
+}
+
+static void channel_forget(struct rnic_cq *cq)
+{
+	struct rnic_channel *ch = cq->channel;
+
+	rnic_lock(cq->e);
+	pthread_mutex_lock(&ch->lock);
+	list_del(&cq->ev_link);
+	cq->ev_queued = 0;
+	pthread_mutex_unlock(&ch->lock);
+	ch->ibv.refcnt--;
+	rnic_unlock(cq->e);
+	/* ibv_destroy_cq waits until all events handed out are acknowledged. */
+	pthread_mutex_lock(&cq->ibv.mutex);
+	while (cq->ibv.comp_events_completed != cq->ev_taken && !cq->e->dead)
+		pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
+	pthread_mutex_unlock(&cq->ibv.mutex);
+}
+
+int rnic_destroy_cq(struct ibv_cq *ibcq)
+{
+	struct rnic_cq *cq = rnic_cq(ibcq);
+
+	if (atomic_load(&cq->refs))
+		return EBUSY;
+	if (cq->channel)
+		channel_forget(cq);
+	rnic_event_forget(rnic_ctx(ibcq->context), cq, &ibcq->async_events_completed,
+			  &cq->async_taken, &ibcq->mutex, &ibcq->cond);
+	pthread_mutex_destroy(&cq->lock);
+	pthread_mutex_destroy(&ibcq->mutex);
+	pthread_cond_destroy(&ibcq->cond);
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+int rnic_cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
+{
+	bool notify, overrun = false, first = false;
+
+	pthread_mutex_lock(&cq->lock);
+	if (cq->tail - cq->head == cq->cap) {
+		overrun = true;
+		first = !cq->overrun;
+		cq->overrun = true;
+		notify = false;
+	} else {
+		struct rnic_cqe *cqe = &cq->ring[cq->tail++ & (cq->cap - 1)];
+
+		cqe->wc = *wc;
+		cqe->stamp = cq->e->now;
+		/* release pairs with the acquire in rnic_poll_cq's look without the lock;
+		 * the entry itself is read under the lock */
+		atomic_store_explicit(&cq->count, cq->tail - cq->head, memory_order_release);
+		notify = cq->notify == RNIC_NOTIFY_ANY ||
+			 (cq->notify == RNIC_NOTIFY_SOLICITED &&
+			  (solicited || wc->status != IBV_WC_SUCCESS));
+		if (notify)
+			cq->notify = RNIC_NOTIFY_NONE;
+	}
+	pthread_mutex_unlock(&cq->lock);
+	if (notify)
+		channel_post(cq);
+	if (first) {
+		util_log(UTIL_LOG_WARN,
+			 "completion queue of %u entries is full: completions are lost; make it "
+			 "as large as all send and receive queues that report to it",
+			 cq->cap);
+		rnic_event_raise(rnic_ctx(cq->ibv.context), IBV_EVENT_CQ_ERR, cq);
+	}
+	return overrun ? -ENOSPC : 0;
+}
+
+bool rnic_cq_pop(struct rnic_cq *cq, struct rnic_cqe *cqe)
+{
+	bool got = false;
+
+	pthread_mutex_lock(&cq->lock);
+	if (cq->head != cq->tail) {
+		*cqe = cq->ring[cq->head++ & (cq->cap - 1)];
+		atomic_store_explicit(&cq->count, cq->tail - cq->head, memory_order_relaxed);
+		got = true;
+	}
+	pthread_mutex_unlock(&cq->lock);
+	return got;
+}
+
+static int take(struct rnic_cq *cq, int n, struct ibv_wc *wc)
+{
+	int got = 0;
+
+	if (!atomic_load_explicit(&cq->count, memory_order_acquire))
+		return 0;
+	pthread_mutex_lock(&cq->lock);
+	while (got < n && cq->head != cq->tail)
+		wc[got++] = cq->ring[cq->head++ & (cq->cap - 1)].wc;
+	atomic_store_explicit(&cq->count, cq->tail - cq->head, memory_order_relaxed);
+	pthread_mutex_unlock(&cq->lock);
+	return got;
+}
+
+int rnic_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
+{
+	struct rnic_cq *cq = rnic_cq(ibcq);
+	int got;
+
+	if (n <= 0)
+		return 0;
+	got = take(cq, n, wc);
+	if (got || cq->e->dead)
+		return got;
+	if (!rnic_engine_poll(cq->e))
+		return 0;
+	return take(cq, n, wc);
+}
+
+int rnic_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
+{
+	struct rnic_cq *cq = rnic_cq(ibcq);
+
+	if (cq->e->dead)
+		return EIO;
+	pthread_mutex_lock(&cq->lock);
+	if (cq->notify != RNIC_NOTIFY_ANY)
+		cq->notify = solicited_only ? RNIC_NOTIFY_SOLICITED : RNIC_NOTIFY_ANY;
+	pthread_mutex_unlock(&cq->lock);
+	/* Who asks for an event is going to sleep, by get_cq_event or by poll(2). */
+	rnic_engine_unpark(cq->e);
+	return 0;
+}
+
+void rnic_cq_clean(struct rnic_cq *cq, uint32_t qpn)
+{
+	uint32_t to;
+
+	pthread_mutex_lock(&cq->lock);
+	to = cq->head;
+	for (uint32_t i = cq->head; i != cq->tail; i++) {
+		struct rnic_cqe *cqe = &cq->ring[i & (cq->cap - 1)];
+
+		if (cqe->wc.qp_num != qpn)
+			cq->ring[to++ & (cq->cap - 1)] = *cqe;
+	}
+	cq->tail = to;
+	atomic_store_explicit(&cq->count, cq->tail - cq->head, memory_order_relaxed);
+	pthread_mutex_unlock(&cq->lock);
+}

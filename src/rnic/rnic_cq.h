@@ -1,0 +1,71 @@
+/* Completion queues and completion channels.
+ *
+ * A queue has a lock of its own, so that taking completions out does not wait for a
+ * pass that is under way. Entries are put in by whoever holds the engine's lock.
+ */
+#ifndef WEFT_RNIC_CQ_H
+#define WEFT_RNIC_CQ_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <infiniband/verbs.h>
+#include "rnic_engine.h"
+#include "util_list.h"
+
+struct rnic_channel {
+	struct ibv_comp_channel ibv; /* first; fd is an eventfd in semaphore mode */
+	struct rnic_engine *e;
+	struct list_head link; /* on e->channels */
+	pthread_mutex_t lock;
+	struct list_head ready; /* queues with events to deliver */
+};
+
+struct rnic_cqe {
+	struct ibv_wc wc;
+	uint64_t stamp; /* ns, when it was put in */
+};
+
+enum rnic_notify { RNIC_NOTIFY_NONE, RNIC_NOTIFY_SOLICITED, RNIC_NOTIFY_ANY };
+
+struct rnic_cq {
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	}; /* first */
+	struct rnic_engine *e;
+	struct rnic_channel *channel;
+	pthread_mutex_t lock;
+	struct rnic_cqe *ring;
+	uint32_t cap;        /* power of two */
+	uint32_t head, tail; /* taken out, put in */
+	atomic_uint count;   /* tail - head, readable without the lock */
+	enum rnic_notify notify;
+	bool overrun;
+	atomic_int refs; /* queue pairs that complete here */
+
+	struct list_head ev_link;     /* on channel->ready; channel->lock */
+	uint32_t ev_queued, ev_taken; /* not yet / already handed to the application */
+	uint32_t async_taken;         /* asynchronous events handed out */
+
+	struct rnic_cqe cur; /* ibv_start_poll: the entry being read */
+	bool polling;
+};
+
+static inline struct rnic_cq *rnic_cq(struct ibv_cq *cq)
+{
+	return (struct rnic_cq *)cq;
+}
+
+/* Needs the engine's lock. A full queue raises IBV_EVENT_CQ_ERR and loses the entry:
+ * returns -ENOSPC, and the queue pair has to go to the error state. */
+int rnic_cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited);
+/* Takes out everything that belongs to a queue pair. */
+void rnic_cq_clean(struct rnic_cq *cq, uint32_t qpn);
+
+int rnic_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int rnic_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+struct ibv_cq_ex *rnic_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
+void rnic_cq_ex_ops(struct rnic_cq *cq, uint64_t wc_flags); /* rnic_cq_ex.c */
+bool rnic_cq_pop(struct rnic_cq *cq, struct rnic_cqe *cqe);
+
+#endif

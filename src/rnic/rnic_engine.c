@@ -1,0 +1,464 @@
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "util_clock.h"
+#include "util_log.h"
+#include "rnic_engine.h"
+#include "rnic_fork.h"
+#include "rnic_table.h"
+#include "rnic_tune.h"
+
+/* A poller that was here this recently will be here again. Longer than the time that
+ * an application needs between two polls, shorter than anybody notices. */
+#define POLLER_NS (50 * UTIL_NS_PER_US)
+/* How often a parked thread looks whether the polling has stopped. It starts short
+ * (programs that poll, then spin on memory) and doubles while polling goes on. */
+#define PARK_MIN_NS (100 * UTIL_NS_PER_US)
+#define PARK_MAX_NS (2 * UTIL_NS_PER_MS)
+/* Empty polls in a row before the poller offers its core to others. */
+#define YIELD_AFTER 16
+
+static pthread_mutex_t global = PTHREAD_MUTEX_INITIALIZER;
+static struct rnic_engine *engine; /* of this process; protected by global */
+
+static void futex(atomic_uint *word, int op, unsigned int value, const struct timespec *timeout)
+{
+	syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
+}
+
+/* ---- the epoll set ---- */
+
+int rnic_io_add(struct rnic_engine *e, struct rnic_io *io, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = io};
+
+	io->e = e;
+	io->events = events;
+	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, io->fd, &ev))
+		return -errno;
+	list_add_tail(&io->link, &e->ios);
+	e->n_data += io->data;
+	e->n_blocked += !!(events & EPOLLOUT);
+	return 0;
+}
+
+void rnic_io_want(struct rnic_io *io, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = io};
+
+	if (io->fd < 0 || io->events == events)
+		return;
+	io->e->n_blocked += !!(events & EPOLLOUT) - !!(io->events & EPOLLOUT);
+	io->events = events;
+	epoll_ctl(io->e->epfd, EPOLL_CTL_MOD, io->fd, &ev);
+}
+
+static void reap(struct rnic_engine *e)
+{
+	struct rnic_io *io;
+
+	while ((io = list_first(&e->graveyard, struct rnic_io, link))) {
+		list_del(&io->link);
+		if (io->release)
+			io->release(io);
+	}
+}
+
+void rnic_io_close(struct rnic_io *io)
+{
+	struct rnic_engine *e = io->e;
+
+	if (io->fd < 0)
+		return;
+	e->n_data -= io->data;
+	e->n_blocked -= !!(io->events & EPOLLOUT);
+	for (int i = 0; i < RNIC_HOT; i++)
+		if (e->hot[i] == io)
+			e->hot[i] = NULL;
+	close(io->fd);
+	io->fd = -1;
+	list_del(&io->link);
+	list_add_tail(&io->link, &e->graveyard);
+	if (!e->in_pass)
+		reap(e);
+}
+
+void rnic_enter(struct rnic_engine *e)
+{
+	rnic_lock(e);
+	e->in_pass = true;
+}
+
+void rnic_leave(struct rnic_engine *e)
+{
+	e->in_pass = false;
+	reap(e);
+	rnic_unlock(e);
+}
+
+static void heat(struct rnic_engine *e, struct rnic_io *io)
+{
+	for (int i = 0; i < RNIC_HOT; i++)
+		if (e->hot[i] == io)
+			return;
+	e->hot[e->hot_next++ % RNIC_HOT] = io;
+}
+
+static bool ask_epoll(struct rnic_engine *e)
+{
+	struct epoll_event ev[32];
+	bool did = false;
+	int n = epoll_wait(e->epfd, ev, 32, 0);
+
+	for (int i = 0; i < n; i++) {
+		struct rnic_io *io = ev[i].data.ptr;
+
+		if (io->fd < 0)
+			continue; /* closed by an earlier one of this batch */
+		if (io->data)
+			heat(e, io);
+		did |= io->ready(io, ev[i].events);
+	}
+	return did;
+}
+
+/* ---- a pass ---- */
+
+static void run_due(struct rnic_engine *e)
+{
+	struct list_head due;
+	struct rnic_due *d;
+
+	list_init(&due);
+	list_splice_tail(&e->due, &due);
+	while ((d = list_first(&due, struct rnic_due, link))) {
+		list_del(&d->link);
+		d->run(d);
+	}
+}
+
+static bool pass(struct rnic_engine *e, uint64_t now, bool ask)
+{
+	bool did = false;
+
+	e->now = now;
+	e->in_pass = true;
+	run_due(e);
+	for (int i = 0; i < RNIC_HOT; i++)
+		if (e->hot[i])
+			did |= e->hot[i]->ready(e->hot[i], EPOLLIN);
+	/* Ask epoll when the hot sockets cannot be all, and now and then in any case,
+	 * so that busy sockets do not hide others. */
+	if (ask || e->n_blocked || (!did && e->n_data > RNIC_HOT) || !(++e->passes & 7))
+		did |= ask_epoll(e);
+	if (rnic_timer_next(e) <= now)
+		rnic_timer_run(e, now);
+	e->in_pass = false;
+	reap(e);
+	return did;
+}
+
+bool rnic_engine_poll(struct rnic_engine *e)
+{
+	uint64_t now;
+	bool did;
+
+	if (pthread_mutex_trylock(&e->lock))
+		return false;
+	now = util_now_ns();
+	/* relaxed: a hint to the progress thread, nothing is published with it */
+	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
+	did = pass(e, now, false);
+	rnic_unlock(e);
+	if (did) {
+		atomic_store_explicit(&e->empty_polls, 0, memory_order_relaxed);
+	} else if (atomic_fetch_add_explicit(&e->empty_polls, 1, memory_order_relaxed) >=
+		   YIELD_AFTER) {
+		/* Somebody may need this core to produce what we are waiting for. */
+		atomic_store_explicit(&e->empty_polls, 0, memory_order_relaxed);
+		sched_yield();
+	}
+	return true;
+}
+
+/* ---- the progress thread ---- */
+
+void rnic_engine_kick(struct rnic_engine *e)
+{
+	uint64_t one = 1;
+
+	e->watch_until = 0; /* one kick is enough */
+	if (write(e->wakefd, &one, sizeof(one)) < 0)
+		return; /* EAGAIN: the counter is already non-zero, which wakes as well */
+}
+
+static bool wake_ready(struct rnic_io *io, uint32_t events)
+{
+	uint64_t n;
+
+	(void)events;
+	return read(io->fd, &n, sizeof(n)) == sizeof(n);
+}
+
+void rnic_engine_unpark(struct rnic_engine *e)
+{
+	atomic_store_explicit(&e->last_poll, 0, memory_order_relaxed);
+	if (atomic_exchange_explicit(&e->parked, 0, memory_order_relaxed))
+		futex(&e->parked, FUTEX_WAKE, 1, NULL);
+}
+
+static bool poller_active(struct rnic_engine *e, uint64_t now)
+{
+	uint64_t last = atomic_load_explicit(&e->last_poll, memory_order_relaxed);
+
+	return last && (last >= now || now - last < POLLER_NS);
+}
+
+static void park(struct rnic_engine *e)
+{
+	struct timespec ts = {.tv_nsec = (long)e->park_ns};
+
+	if (2 * e->park_ns <= PARK_MAX_NS)
+		e->park_ns *= 2;
+	atomic_store_explicit(&e->parked, 1, memory_order_relaxed);
+	rnic_unlock(e);
+	futex(&e->parked, FUTEX_WAIT, 1, &ts);
+	rnic_lock(e);
+	atomic_store_explicit(&e->parked, 0, memory_order_relaxed);
+}
+
+static void watch(struct rnic_engine *e)
+{
+	struct pollfd pfd = {.fd = e->epfd, .events = POLLIN};
+	uint64_t next = rnic_timer_next(e), now = util_now_ns();
+	struct timespec ts, *timeout = NULL;
+
+	if (next != UINT64_MAX) {
+		uint64_t left = next > now ? next - now : 0;
+
+		ts.tv_sec = (time_t)(left / UTIL_NS_PER_S);
+		ts.tv_nsec = (long)(left % UTIL_NS_PER_S);
+		timeout = &ts;
+	}
+	e->park_ns = PARK_MIN_NS;
+	e->watch_until = next;
+	rnic_unlock(e);
+	/* Only learns that there is something: the events themselves are fetched under
+	 * the lock, so that none can name an object that is gone by then. */
+	ppoll(&pfd, 1, timeout, NULL);
+	rnic_lock(e);
+	e->watch_until = 0;
+}
+
+static void *thread_main(void *arg)
+{
+	struct rnic_engine *e = arg;
+
+	rnic_lock(e);
+	while (!e->stop) {
+		uint64_t now = util_now_ns();
+		bool did;
+
+		if (poller_active(e, now)) {
+			park(e);
+			continue;
+		}
+		did = pass(e, now, true);
+		e->in_pass = true;
+		run_due(e); /* nobody will be back soon: what is owed goes out now */
+		e->in_pass = false;
+		reap(e);
+		if (!did) {
+			watch(e);
+		} else {
+			/* Let application threads have the lock between two passes. */
+			rnic_unlock(e);
+			rnic_lock(e);
+		}
+	}
+	rnic_unlock(e);
+	return NULL;
+}
+
+int rnic_engine_start(struct rnic_engine *e)
+{
+	sigset_t all, old;
+	int err = 0;
+
+	pthread_mutex_lock(&global);
+	if (e->use_thread && !e->has_thread) {
+		/* Signals belong to the application's threads. */
+		sigfillset(&all);
+		sigdelset(&all, SIGSEGV); /* rnic_guard.c */
+		sigdelset(&all, SIGBUS);
+		pthread_sigmask(SIG_SETMASK, &all, &old);
+		err = pthread_create(&e->thread, NULL, thread_main, e);
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		if (!err) {
+			e->has_thread = true;
+			pthread_setname_np(e->thread, "weft-progress");
+		}
+	}
+	pthread_mutex_unlock(&global);
+	return -err;
+}
+
+/* ---- life and death ---- */
+
+static void engine_free(struct rnic_engine *e)
+{
+	if (e->epfd >= 0)
+		close(e->epfd);
+	if (e->wakefd >= 0)
+		close(e->wakefd);
+	rnic_table_free(e->mrs);
+	rnic_table_free(e->qps);
+	free(e->heap);
+	free(e->rxbuf);
+	free(e->txbuf);
+	free(e->scratch);
+	pthread_mutex_destroy(&e->lock);
+	free(e);
+}
+
+static struct rnic_engine *engine_new(void)
+{
+	struct rnic_engine *e = calloc(1, sizeof(*e));
+	pthread_mutexattr_t ma;
+
+	if (!e)
+		return NULL;
+	pthread_mutexattr_init(&ma);
+	pthread_mutexattr_settype(&ma, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(&e->lock, &ma);
+	pthread_mutexattr_destroy(&ma);
+	list_init(&e->ios);
+	list_init(&e->graveyard);
+	list_init(&e->due);
+	list_init(&e->contexts);
+	list_init(&e->channels);
+	list_init(&e->conns);
+	list_init(&e->listeners);
+	list_init(&e->groups);
+	e->park_ns = PARK_MIN_NS;
+	e->use_thread = util_tune_bool(rnic_tune(RNIC_TUNE_PROGRESS));
+	e->epfd = epoll_create1(EPOLL_CLOEXEC);
+	e->wakefd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	e->mrs = rnic_table_new();
+	e->qps = rnic_table_new();
+	e->rxbuf = malloc(RNIC_RXBUF);
+	e->txbuf = malloc(RNIC_TXBUF);
+	e->scratch = malloc(65536);
+	e->wake_io = (struct rnic_io){.fd = e->wakefd, .ready = wake_ready};
+	if (e->epfd < 0 || e->wakefd < 0 || !e->mrs || !e->qps || !e->rxbuf || !e->txbuf || !e->scratch ||
+	    rnic_io_add(e, &e->wake_io, EPOLLIN)) {
+		engine_free(e);
+		return NULL;
+	}
+	return e;
+}
+
+struct rnic_engine *rnic_engine_get(void)
+{
+	struct rnic_engine *e;
+
+	rnic_fork_init();
+	pthread_mutex_lock(&global);
+	if (!engine)
+		engine = engine_new();
+	e = engine;
+	if (e)
+		e->refs++;
+	pthread_mutex_unlock(&global);
+	return e;
+}
+
+void rnic_engine_put(struct rnic_engine *e)
+{
+	pthread_mutex_lock(&global);
+	if (--e->refs) {
+		pthread_mutex_unlock(&global);
+		return;
+	}
+	if (engine == e)
+		engine = NULL;
+	pthread_mutex_unlock(&global);
+	if (e->has_thread) {
+		rnic_lock(e);
+		e->stop = true;
+		rnic_engine_kick(e);
+		rnic_unlock(e);
+		rnic_engine_unpark(e);
+		pthread_join(e->thread, NULL);
+	}
+	reap(e);
+	engine_free(e);
+}
+
+/* ---- fork ---- */
+
+void rnic_engine_fork_prepare(void)
+{
+	pthread_mutex_lock(&global);
+	if (engine)
+		rnic_lock(engine);
+}
+
+void rnic_engine_fork_parent(void)
+{
+	if (engine)
+		rnic_unlock(engine);
+	pthread_mutex_unlock(&global);
+}
+
+struct rnic_engine *rnic_engine_fork_child(void)
+{
+	struct rnic_engine *e = engine;
+
+	engine = NULL;
+	if (e) {
+		struct rnic_io *io;
+
+		e->dead = true;
+		e->has_thread = false;
+		/* A copy of a socket held by the child would keep the peer from seeing
+		 * the parent's end. */
+		list_for_each(io, &e->ios, link)
+		{
+			close(io->fd);
+			io->fd = -1;
+		}
+		close(e->epfd);
+		e->epfd = e->wakefd = -1;
+		rnic_unlock(e);
+	}
+	pthread_mutex_unlock(&global);
+	return e;
+}
+
+/* At the end of a process that does not clean up, what is owed is still sent: the
+ * peer may be waiting for an acknowledgement that was held back. */
+__attribute__((destructor)) static void engine_exit(void)
+{
+	struct rnic_engine *e = engine;
+
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_sec++; /* a pass is far shorter; a thread that died in one is not waited for */
+	if (!e || pthread_mutex_timedlock(&e->lock, &ts))
+		return;
+	e->in_pass = true;
+	run_due(e);
+	e->in_pass = false;
+	rnic_unlock(e);
+}

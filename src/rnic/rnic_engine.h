@@ -1,0 +1,155 @@
+/* The engine: what moves bytes. One per process, shared by all contexts.
+ *
+ * It owns an epoll set, a heap of timers and one lock. Whoever holds the lock may
+ * run a *pass*: look at the sockets, run due timers, send what is owed. Passes are
+ * run by application threads inside ibv_poll_cq, and by the progress thread when no
+ * application thread polls.
+ *
+ * The hand-over between the two is the point of this file. A thread that wakes for
+ * every packet steals the core of the poller that would have taken that packet
+ * anyway, so while somebody polls, the thread is *parked*: it does not watch the
+ * sockets, it only looks from time to time (park interval) whether the polling has
+ * stopped. When it has, the thread *watches*: it blocks on the epoll set without any
+ * timeout of its own and costs nothing.
+ *
+ * Lock order: engine, then receive queue, then completion queue, then channel.
+ */
+#ifndef WEFT_RNIC_ENGINE_H
+#define WEFT_RNIC_ENGINE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "util_list.h"
+
+struct rnic_engine;
+
+/* A descriptor in the epoll set. `ready` runs with the lock held; it returns whether
+ * it found something to do. */
+struct rnic_io {
+	struct rnic_engine *e;
+	int fd;
+	uint32_t events;
+	bool (*ready)(struct rnic_io *io, uint32_t events);
+	void (*release)(struct rnic_io *io); /* frees the object around it, after close */
+	bool data;                           /* carries traffic: worth polling directly */
+	struct list_head link;               /* on e->ios, or on e->dead */
+};
+
+/* A timer is armed at most once; `fire` runs with the lock held, disarmed. */
+struct rnic_timer {
+	uint64_t at;
+	int slot; /* position in the heap, -1 when not armed */
+	void (*fire)(struct rnic_timer *t, uint64_t now);
+};
+
+/* Work that a pass owes to somebody, e.g. acknowledgements held back for a while in
+ * the hope that they can ride on data. */
+struct rnic_due {
+	struct list_head link;
+	void (*run)(struct rnic_due *d);
+};
+
+#define RNIC_HOT 4 /* sockets that a poller tries before it asks epoll */
+
+/* Incoming segments are staged here; one recv takes at most this much. */
+#define RNIC_RXBUF (256 * 1024)
+/* Outgoing frames are built here and handed to the kernel in one call. */
+#define RNIC_TXBUF (160 * 1024)
+
+/* What went by, for `weft info`-like tools, tests and the log at the end. */
+struct rnic_stats {
+	uint64_t foreign_streams, foreign_dgrams, bad_crc, bad_qkey, ud_dropped, rnr_sent, rnr_got,
+		terminates_sent, terminates_got;
+};
+
+struct rnic_engine {
+	pthread_mutex_t lock;
+	int refs; /* open contexts; protected by the global lock */
+	bool dead; /* inherited through a fork */
+	int epfd, wakefd;
+	struct rnic_io wake_io;
+	struct list_head ios, graveyard;
+	int n_data, n_blocked; /* data sockets; those that wait to become writable */
+	struct rnic_io *hot[RNIC_HOT];
+	unsigned int hot_next, passes;
+	bool in_pass;
+
+	struct rnic_timer **heap;
+	int n_timers, heap_cap;
+
+	struct list_head due;
+	uint64_t now; /* of the current pass */
+
+	/* The progress thread. */
+	bool use_thread;
+	bool has_thread;
+	bool stop;
+	pthread_t thread;
+	atomic_uint_fast64_t last_poll; /* when an application thread last ran a pass */
+	atomic_uint parked;             /* futex: 1 while the thread is parked */
+	uint64_t watch_until;           /* what the watching thread will wake for by itself */
+	uint64_t park_ns;               /* current park interval, adapts */
+
+	atomic_uint empty_polls; /* in a row, by any thread */
+
+	uint8_t *rxbuf, *txbuf;
+	uint8_t *scratch; /* one ULPDU without its markers */
+
+	/* Objects by number. */
+	struct rnic_table *mrs, *qps;
+	struct list_head contexts, channels, conns, listeners, groups;
+	int n_strangers; /* connections without a queue pair */
+	struct rnic_stats stats;
+};
+
+/* The engine of this process, made on first use; NULL with errno. */
+struct rnic_engine *rnic_engine_get(void);
+void rnic_engine_put(struct rnic_engine *e);
+
+static inline void rnic_lock(struct rnic_engine *e)
+{
+	pthread_mutex_lock(&e->lock);
+}
+
+static inline void rnic_unlock(struct rnic_engine *e)
+{
+	pthread_mutex_unlock(&e->lock);
+}
+
+/* As lock and unlock, for calls that may close connections: objects that go are not
+ * freed before the end, so that callers up the stack need not ask at every step. */
+void rnic_enter(struct rnic_engine *e);
+void rnic_leave(struct rnic_engine *e);
+
+/* One pass by an application thread. Returns false when another thread is at it. */
+bool rnic_engine_poll(struct rnic_engine *e);
+
+/* The application is about to sleep: the progress thread takes over at once. Needs
+ * no lock. */
+void rnic_engine_unpark(struct rnic_engine *e);
+
+/* Starts the progress thread if it is wanted and not there yet. 0 or -errno. */
+int rnic_engine_start(struct rnic_engine *e);
+
+/* All of these need the lock. */
+void rnic_engine_kick(struct rnic_engine *e); /* wakes a watching thread */
+static inline void rnic_due_add(struct rnic_engine *e, struct rnic_due *d)
+{
+	if (list_empty(&d->link))
+		list_add_tail(&d->link, &e->due);
+}
+int rnic_io_add(struct rnic_engine *e, struct rnic_io *io, uint32_t events);
+void rnic_io_want(struct rnic_io *io, uint32_t events);
+/* Closes the descriptor at once; the object is released when no pass can touch it. */
+void rnic_io_close(struct rnic_io *io);
+
+void rnic_timer_init(struct rnic_timer *t, void (*fire)(struct rnic_timer *t, uint64_t now));
+int rnic_timer_arm(struct rnic_engine *e, struct rnic_timer *t, uint64_t at);
+void rnic_timer_cancel(struct rnic_engine *e, struct rnic_timer *t);
+uint64_t rnic_timer_next(const struct rnic_engine *e); /* UINT64_MAX: none */
+void rnic_timer_run(struct rnic_engine *e, uint64_t now);
+
+#endif

@@ -1,0 +1,239 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "util_log.h"
+#include "util_rand.h"
+#include "rnic_ctx.h"
+#include "rnic_mem.h"
+#include "rnic_table.h"
+
+#define ACCESS_KNOWN                                                                               \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
+	 IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING)
+
+struct ibv_pd *rnic_alloc_pd(struct ibv_context *ctx)
+{
+	struct rnic_pd *pd;
+
+	if (rnic_ctx(ctx)->e->dead) {
+		errno = EIO;
+		return NULL;
+	}
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return NULL;
+	pd->ibv.context = ctx;
+	return &pd->ibv;
+}
+
+int rnic_dealloc_pd(struct ibv_pd *ibpd)
+{
+	if (atomic_load(&rnic_pd(ibpd)->refs))
+		return EBUSY;
+	free(ibpd);
+	return 0;
+}
+
+/* Registration on hardware fails for memory that is not there; so does ours, where
+ * the kernel can tell (Linux 5.14). Pages that are never touched stay untouched:
+ * populating a large region would cost memory that the application may not have. */
+static int check_mapped(const char *addr, size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uintptr_t first = (uintptr_t)addr & ~(page - 1);
+	uintptr_t last = ((uintptr_t)addr + len - 1) & ~(page - 1);
+
+	if (!len)
+		return 0;
+	/* MADV_NORMAL-like advice on unmapped ranges is ENOMEM; MS_ASYNC does nothing
+	 * but walk the mappings. */
+	if (msync((void *)first, last - first + page, MS_ASYNC) && errno == ENOMEM)
+		return EFAULT;
+	return 0;
+}
+
+static int check_access(unsigned int access)
+{
+	if (access & ~(unsigned int)ACCESS_KNOWN)
+		return EOPNOTSUPP;
+	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+	    !(access & IBV_ACCESS_LOCAL_WRITE))
+		return EINVAL;
+	return 0;
+}
+
+struct ibv_mr *rnic_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
+			   unsigned int access)
+{
+	struct rnic_engine *e = rnic_ctx(pd->context)->e;
+	struct rnic_mr *mr;
+	int err = check_access(access);
+
+	if (!err && e->dead)
+		err = EIO;
+	if (!err && ((uintptr_t)addr + len < (uintptr_t)addr || iova + len < iova))
+		err = EINVAL;
+	if (!err)
+		err = check_mapped(addr, len);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return NULL;
+	mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr, .length = len};
+	mr->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
+	mr->access = access;
+	rnic_lock(e);
+	do {
+		err = util_random_key(&mr->ibv.lkey, sizeof(mr->ibv.lkey));
+		if (!err)
+			err = mr->ibv.lkey ? rnic_table_add(e->mrs, mr->ibv.lkey, mr) : -EEXIST;
+	} while (err == -EEXIST);
+	rnic_unlock(e);
+	if (err) {
+		free(mr);
+		errno = -err;
+		return NULL;
+	}
+	mr->ibv.rkey = mr->ibv.lkey;
+	atomic_fetch_add(&rnic_pd(pd)->refs, 1);
+	return &mr->ibv;
+}
+
+int rnic_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t len,
+		  int access)
+{
+	struct rnic_engine *e = rnic_ctx(ibmr->context)->e;
+	struct rnic_mr *mr = (struct rnic_mr *)ibmr;
+	int err = 0;
+
+	if (e->dead)
+		return EIO;
+	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
+		return EOPNOTSUPP;
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		err = check_access((unsigned int)access);
+	if (!err && flags & IBV_REREG_MR_CHANGE_TRANSLATION)
+		err = (uintptr_t)addr + len < (uintptr_t)addr ? EINVAL : check_mapped(addr, len);
+	if (err)
+		return err;
+	rnic_lock(e);
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		atomic_fetch_sub(&rnic_pd(mr->ibv.pd)->refs, 1);
+		atomic_fetch_add(&rnic_pd(pd)->refs, 1);
+		mr->ibv.pd = pd;
+	}
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		mr->access = (unsigned int)access;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		mr->ibv.addr = addr;
+		mr->ibv.length = len;
+		mr->iova = mr->access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
+	}
+	rnic_unlock(e);
+	return 0;
+}
+
+int rnic_dereg_mr(struct ibv_mr *mr)
+{
+	struct rnic_engine *e = rnic_ctx(mr->context)->e;
+
+	rnic_lock(e);
+	rnic_table_del(e->mrs, mr->lkey);
+	rnic_unlock(e);
+	atomic_fetch_sub(&rnic_pd(mr->pd)->refs, 1);
+	free(mr);
+	return 0;
+}
+
+static enum rnic_mem_error resolve(struct rnic_engine *e, const struct ibv_pd *pd, uint32_t key,
+				   uint64_t iova, uint64_t len, unsigned int need, void **ptr)
+{
+	struct rnic_mr *mr = rnic_table_get(e->mrs, key);
+	uint64_t off;
+
+	if (!mr)
+		return RNIC_MEM_KEY;
+	if (mr->ibv.pd != pd)
+		return RNIC_MEM_DOMAIN;
+	off = iova - mr->iova;
+	if (iova < mr->iova || off > mr->ibv.length || len > mr->ibv.length - off)
+		return RNIC_MEM_BOUNDS;
+	if ((mr->access & need) != need)
+		return RNIC_MEM_ACCESS;
+	*ptr = (char *)mr->ibv.addr + off;
+	return RNIC_MEM_OK;
+}
+
+enum rnic_mem_error rnic_mem_remote(struct rnic_engine *e, const struct ibv_pd *pd, uint32_t rkey,
+				    uint64_t iova, uint64_t len, unsigned int need, void **ptr)
+{
+	return resolve(e, pd, rkey, iova, len, need, ptr);
+}
+
+enum rnic_mem_error rnic_mem_gather(struct rnic_engine *e, const struct ibv_pd *pd,
+				    const struct ibv_sge *sge, int n, uint64_t off, void *dst,
+				    uint32_t len, uint32_t *crc)
+{
+	enum rnic_mem_error err;
+	uint8_t *to = dst;
+
+	for (int i = 0; i < n && len; i++) {
+		uint32_t part;
+		void *from;
+
+		if (off >= sge[i].length) {
+			off -= sge[i].length;
+			continue;
+		}
+		part = sge[i].length - (uint32_t)off;
+		if (part > len)
+			part = len;
+		err = resolve(e, pd, sge[i].lkey, sge[i].addr + off, part, 0, &from);
+		if (!err)
+			err = crc ? rnic_guard_copy_crc(to, from, part, crc)
+				  : rnic_guard_copy(to, from, part);
+		if (err)
+			return err;
+		to += part;
+		len -= part;
+		off = 0;
+	}
+	return RNIC_MEM_OK;
+}
+
+enum rnic_mem_error rnic_mem_scatter(struct rnic_engine *e, const struct ibv_pd *pd,
+				     const struct ibv_sge *sge, int n, uint64_t off,
+				     const void *src, uint32_t len)
+{
+	enum rnic_mem_error err;
+	const uint8_t *from = src;
+
+	for (int i = 0; i < n && len; i++) {
+		uint32_t part;
+		void *to;
+
+		if (off >= sge[i].length) {
+			off -= sge[i].length;
+			continue;
+		}
+		part = sge[i].length - (uint32_t)off;
+		if (part > len)
+			part = len;
+		err = resolve(e, pd, sge[i].lkey, sge[i].addr + off, part, IBV_ACCESS_LOCAL_WRITE,
+			      &to);
+		if (!err)
+			err = rnic_guard_copy(to, from, part);
+		if (err)
+			return err;
+		from += part;
+		len -= part;
+		off = 0;
+	}
+	return RNIC_MEM_OK;
+}

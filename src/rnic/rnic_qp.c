@@ -1,0 +1,331 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "util_log.h"
+#include "rnic_conn.h"
+#include "rnic_table.h"
+
+/* ---- completions ---- */
+
+void rnic_complete_send(struct rnic_qp *qp, const struct rnic_swqe *w, enum ibv_wc_status status)
+{
+	static const enum ibv_wc_opcode opcode[] = {
+		[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
+		[IBV_WR_SEND] = IBV_WC_SEND,
+		[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
+		[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+	};
+	struct ibv_wc wc = {.wr_id = w->wr_id,
+			    .status = status,
+			    .opcode = opcode[w->opcode],
+			    .qp_num = qp->ibv.qp_num};
+
+	if (status == IBV_WC_SUCCESS && !qp->sq_sig_all && !(w->flags & IBV_SEND_SIGNALED))
+		return;
+	if (rnic_is_read(w))
+		wc.byte_len = w->length;
+	if (rnic_cq_push(qp->scq, &wc, false))
+		rnic_qp_error(qp);
+}
+
+void rnic_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited)
+{
+	wc->qp_num = qp->ibv.qp_num;
+	if (rnic_cq_push(qp->rcq, wc, solicited))
+		rnic_qp_error(qp);
+}
+
+/* ---- flushing ---- */
+
+void rnic_flush_sq(struct rnic_qp *qp)
+{
+	for (;;) {
+		uint32_t head = rnic_sq_head(qp);
+		struct rnic_swqe *w = rnic_swqe(qp, head);
+
+		if (head == qp->sq.tail)
+			break;
+		/* first, because a full completion queue brings us back here */
+		atomic_store_explicit(&qp->sq.head, head + 1, memory_order_release);
+		qp->sq.tx = head + 1;
+		rnic_complete_send(qp, w, w->status ? w->status : IBV_WC_WR_FLUSH_ERR);
+	}
+	qp->req.off = 0;
+	qp->req.reads = 0;
+	qp->req.rnr = false;
+}
+
+static void flush_rq(struct rnic_qp *qp)
+{
+	struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV};
+	bool low;
+
+	if (qp->rsp.receiving) {
+		qp->rsp.receiving = false;
+		wc.wr_id = qp->rsp.wqe->wr_id;
+		rnic_complete_recv(qp, &wc, true);
+	}
+	if (qp->srq) {
+		if (!qp->last_wqe_told) {
+			qp->last_wqe_told = true;
+			rnic_event_raise(qp->ctx, IBV_EVENT_QP_LAST_WQE_REACHED, qp);
+		}
+		return;
+	}
+	while (rnic_rq_take(&qp->own_rq, qp->rsp.wqe, NULL, &low)) {
+		wc.wr_id = qp->rsp.wqe->wr_id;
+		rnic_complete_recv(qp, &wc, true);
+	}
+}
+
+static void let_go(struct rnic_qp *qp)
+{
+	struct rnic_conn *rsp = qp->rsp_conn;
+
+	rnic_timer_cancel(qp->e, &qp->req.timer);
+	rnic_timer_cancel(qp->e, &qp->connect_timer);
+	list_del(&qp->rsp.wait_link);
+	if (qp->conn != rsp)
+		rnic_conn_release(qp->conn);
+	rnic_conn_release(rsp);
+}
+
+void rnic_qp_error(struct rnic_qp *qp)
+{
+	if (qp->ibv.state == IBV_QPS_RESET)
+		return;
+	if (qp->ibv.state != IBV_QPS_ERR) {
+		qp->ibv.state = IBV_QPS_ERR;
+		if (qp->ibv.qp_type != IBV_QPT_UD)
+			let_go(qp);
+	}
+	rnic_flush_sq(qp);
+	flush_rq(qp);
+}
+
+void rnic_qp_sq_error(struct rnic_qp *qp)
+{
+	if (qp->ibv.state == IBV_QPS_RTS || qp->ibv.state == IBV_QPS_SQD)
+		qp->ibv.state = IBV_QPS_SQE;
+	rnic_flush_sq(qp);
+}
+
+void rnic_qp_reset(struct rnic_qp *qp)
+{
+	qp->ibv.state = IBV_QPS_RESET;
+	if (qp->ibv.qp_type != IBV_QPT_UD)
+		let_go(qp);
+	rnic_req_reset(qp);
+	rnic_rsp_reset(qp);
+	atomic_store_explicit(&qp->sq.head, 0, memory_order_relaxed);
+	qp->sq.tx = qp->sq.tail = qp->sq.seq = qp->sq.build = 0;
+	if (!qp->srq)
+		rnic_rq_reset(&qp->own_rq);
+	rnic_cq_clean(qp->scq, qp->ibv.qp_num);
+	if (qp->rcq != qp->scq)
+		rnic_cq_clean(qp->rcq, qp->ibv.qp_num);
+	memset(&qp->attr, 0, sizeof(qp->attr));
+	qp->lost = qp->last_wqe_told = qp->drained_told = false;
+}
+
+/* ---- creation ---- */
+
+static int sq_init(struct rnic_sq *sq, const struct ibv_qp_cap *cap)
+{
+	size_t room = cap->max_send_sge * sizeof(struct ibv_sge);
+
+	sq->max_wr = cap->max_send_wr;
+	sq->max_sge = cap->max_send_sge;
+	sq->max_inline = cap->max_inline_data;
+	if (room < cap->max_inline_data)
+		room = cap->max_inline_data;
+	sq->stride = (sizeof(struct rnic_swqe) + room + 63) & ~(size_t)63;
+	for (sq->cap = 1; sq->cap < sq->max_wr;)
+		sq->cap *= 2;
+	sq->ring = aligned_alloc(64, sq->cap * sq->stride);
+	if (!sq->ring)
+		return -ENOMEM;
+	pthread_mutex_init(&sq->lock, NULL);
+	return 0;
+}
+
+static int check_init(const struct ibv_qp_init_attr_ex *a)
+{
+	if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC && a->qp_type != IBV_QPT_UD)
+		return EOPNOTSUPP;
+	if (a->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+				       IBV_QP_INIT_ATTR_CREATE_FLAGS))
+		return EOPNOTSUPP;
+	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || !a->send_cq || !a->recv_cq)
+		return EINVAL;
+	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
+	    a->send_ops_flags & ~rnic_wr_ops_known(a->qp_type))
+		return EOPNOTSUPP;
+	if (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS &&
+	    (a->create_flags & ~(uint32_t)IBV_QP_CREATE_BLOCK_SELF_MCAST_LB ||
+	     a->qp_type != IBV_QPT_UD))
+		return EOPNOTSUPP;
+	if (a->cap.max_send_wr > RNIC_MAX_WR || a->cap.max_recv_wr > RNIC_MAX_WR ||
+	    a->cap.max_send_sge > RNIC_MAX_SGE || a->cap.max_recv_sge > RNIC_MAX_SGE ||
+	    a->cap.max_inline_data > RNIC_MAX_INLINE)
+		return EINVAL;
+	return 0;
+}
+
+static struct rnic_qp *qp_alloc(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *a)
+{
+	struct rnic_qp *qp = calloc(1, sizeof(*qp));
+	uint32_t max_sge = a->srq ? rnic_srq(a->srq)->rq.max_sge : a->cap.max_recv_sge;
+
+	if (!qp)
+		return NULL;
+	qp->ctx = rnic_ctx(ctx);
+	qp->e = qp->ctx->e;
+	qp->cap = a->cap;
+	if (a->srq)
+		qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
+	/* One element is not worth a refusal to a program that sends only inline. */
+	if (!qp->cap.max_send_sge)
+		qp->cap.max_send_sge = 1;
+	qp->rsp.wqe = calloc(1, sizeof(struct rnic_rwqe) + max_sge * sizeof(struct ibv_sge));
+	if (!qp->rsp.wqe || sq_init(&qp->sq, &qp->cap) ||
+	    (!a->srq && rnic_rq_init(&qp->own_rq, a->cap.max_recv_wr, a->cap.max_recv_sge))) {
+		free(qp->rsp.wqe);
+		free(qp->sq.ring);
+		free(qp);
+		return NULL;
+	}
+	list_init(&qp->rsp.wait_link);
+	list_init(&qp->groups);
+	rnic_timer_init(&qp->connect_timer, NULL);
+	rnic_req_init(qp);
+	qp->ud_io.fd = -1;
+	return qp;
+}
+
+static void qp_public(struct rnic_qp *qp, struct ibv_context *ctx,
+		      const struct ibv_qp_init_attr_ex *a)
+{
+	qp->ibv.context = ctx;
+	qp->ibv.qp_context = a->qp_context;
+	qp->ibv.pd = a->pd;
+	qp->ibv.send_cq = a->send_cq;
+	qp->ibv.recv_cq = a->recv_cq;
+	qp->ibv.srq = a->srq;
+	qp->ibv.qp_type = a->qp_type;
+	qp->ibv.state = IBV_QPS_RESET;
+	pthread_mutex_init(&qp->ibv.mutex, NULL);
+	pthread_cond_init(&qp->ibv.cond, NULL);
+	qp->sq_sig_all = a->sq_sig_all;
+	qp->scq = rnic_cq(a->send_cq);
+	qp->rcq = rnic_cq(a->recv_cq);
+	qp->srq = a->srq ? rnic_srq(a->srq) : NULL;
+	qp->rq = qp->srq ? &qp->srq->rq : &qp->own_rq;
+	if (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
+		qp->create_flags = a->create_flags;
+	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		rnic_wr_ops(qp);
+}
+
+static void qp_free(struct rnic_qp *qp)
+{
+	rnic_rq_destroy(&qp->own_rq);
+	pthread_mutex_destroy(&qp->sq.lock);
+	pthread_mutex_destroy(&qp->ibv.mutex);
+	pthread_cond_destroy(&qp->ibv.cond);
+	free(qp->sq.ring);
+	free(qp->rsp.wqe);
+	free(qp);
+}
+
+static void hold(struct rnic_qp *qp, int n)
+{
+	atomic_fetch_add(&rnic_pd(qp->ibv.pd)->refs, n);
+	atomic_fetch_add(&qp->scq->refs, n);
+	atomic_fetch_add(&qp->rcq->refs, n);
+	if (qp->srq)
+		atomic_fetch_add(&qp->srq->refs, n);
+}
+
+struct ibv_qp *rnic_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+{
+	struct rnic_qp *qp;
+	int err = check_init(attr);
+
+	if (!err && rnic_ctx(ctx)->e->dead)
+		err = EIO;
+	if (!err)
+		err = -rnic_engine_start(rnic_ctx(ctx)->e);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	qp = qp_alloc(ctx, attr);
+	if (!qp) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	qp_public(qp, ctx, attr);
+	rnic_lock(qp->e);
+	err = attr->qp_type == IBV_QPT_UD ? rnic_ud_open(qp) : rnic_listen_get(qp);
+	rnic_unlock(qp->e);
+	if (err) {
+		qp_free(qp);
+		errno = -err;
+		return NULL;
+	}
+	qp->ibv.handle = qp->ibv.qp_num;
+	hold(qp, 1);
+	attr->cap = qp->cap;
+	return &qp->ibv;
+}
+
+struct ibv_qp *rnic_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {.qp_context = attr->qp_context,
+					 .send_cq = attr->send_cq,
+					 .recv_cq = attr->recv_cq,
+					 .srq = attr->srq,
+					 .cap = attr->cap,
+					 .qp_type = attr->qp_type,
+					 .sq_sig_all = attr->sq_sig_all,
+					 .comp_mask = IBV_QP_INIT_ATTR_PD,
+					 .pd = pd};
+	struct ibv_qp *qp = rnic_create_qp_ex(pd->context, &ex);
+
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
+}
+
+struct ibv_qp_ex *rnic_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return rnic_qp(qp)->has_ex ? &rnic_qp(qp)->ex : NULL;
+}
+
+int rnic_destroy_qp(struct ibv_qp *ibqp)
+{
+	struct rnic_qp *qp = rnic_qp(ibqp);
+
+	if (!qp->e->dead) {
+		rnic_enter(qp->e);
+		if (!list_empty(&qp->groups)) {
+			rnic_leave(qp->e);
+			return EBUSY; /* still attached to multicast groups */
+		}
+		rnic_qp_reset(qp);
+		if (ibqp->qp_type == IBV_QPT_UD)
+			rnic_ud_close(qp);
+		else
+			rnic_listen_put(qp);
+		rnic_leave(qp->e);
+	}
+	rnic_event_forget(qp->ctx, qp, &ibqp->events_completed, &qp->async_taken, &ibqp->mutex,
+			  &ibqp->cond);
+	hold(qp, -1);
+	qp_free(qp);
+	return 0;
+}

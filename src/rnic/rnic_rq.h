@@ -1,0 +1,63 @@
+/* Receive queues: a queue pair's own, or a shared one (SRQ).
+ *
+ * Posting takes only the queue's own lock, because applications post receives all the
+ * time and a pass may be long. The engine takes entries out under both locks.
+ */
+#ifndef WEFT_RNIC_RQ_H
+#define WEFT_RNIC_RQ_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <infiniband/verbs.h>
+#include "rnic_engine.h"
+#include "util_list.h"
+
+struct rnic_rwqe {
+	uint64_t wr_id;
+	uint64_t length; /* of all elements */
+	int num_sge;
+	struct ibv_sge sge[];
+};
+
+struct rnic_rq {
+	pthread_mutex_t lock;
+	uint32_t cap; /* power of two, at least max_wr */
+	uint32_t max_wr, max_sge;
+	uint32_t head, tail;
+	size_t stride;
+	uint8_t *ring;
+	uint32_t limit; /* SRQ: raise an event when fewer are left; 0: off */
+	/* Queue pairs whose peer was told to wait. The list needs the engine's lock;
+	 * the flag is set under the queue's lock, so that a post cannot miss it. */
+	struct list_head waiters;
+	bool has_waiters;
+};
+
+struct rnic_srq {
+	struct ibv_srq ibv; /* first */
+	struct rnic_engine *e;
+	struct rnic_rq rq;
+	uint32_t srq_num;
+	uint32_t async_taken;
+	atomic_int refs;
+};
+
+static inline struct rnic_srq *rnic_srq(struct ibv_srq *srq)
+{
+	return (struct rnic_srq *)srq;
+}
+
+int rnic_rq_init(struct rnic_rq *rq, uint32_t max_wr, uint32_t max_sge);
+void rnic_rq_destroy(struct rnic_rq *rq);
+size_t rnic_rwqe_size(const struct rnic_rq *rq);
+/* Positive errno. *wake: somebody waits for what was posted. */
+int rnic_rq_post(struct rnic_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad, bool *wake);
+/* Takes the oldest entry into *out (rnic_rwqe_size bytes). When there is none: false,
+ * and with `waiter` the caller is put on the list of waiters. *low: an SRQ fell below
+ * its limit. Engine's lock held. */
+bool rnic_rq_take(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *waiter, bool *low);
+void rnic_rq_reset(struct rnic_rq *rq);
+
+int rnic_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+
+#endif

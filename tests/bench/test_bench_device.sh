@@ -1,0 +1,36 @@
+#!/bin/bash
+# The whole benchmark in its quick form, on the software RNIC: everything is measured,
+# the result is valid JSON with ratios, and nothing is absurd. Speed is not judged here.
+# shellcheck source=tests/bench/lib.sh
+. "$(dirname "$0")/lib.sh"
+command -v jq >/dev/null || exit 77
+[ -x "$BUILD/bin/weft" ] || exit 77
+
+WEFT_BUILD=$BUILD timeout 170 "$SOURCE/scripts/bench.sh" --quick --out "$tmp/out" \
+	>"$tmp/stdout" 2>"$tmp/stderr" || fail "bench.sh --quick: exit status $?"
+all=$tmp/out/bench.json
+lat='."latency-8".results[]' bw='.bandwidth.results[]'
+
+holds 'keys == ["bandwidth", "idle", "latency-8", "peers"]' "$all"
+holds "[$lat, $bw | select(has(\"error\"))] == []" "$all"
+holds "[$lat.kind] | contains([\"tcp\", \"rc\", \"udp\", \"ud\", \"uc\", \"rc-write\", \"rc-read\"])" "$all"
+holds "[$bw | select(.kind == \"rc\") | .size] == [8, 60000, 65536, 1048576]" "$all"
+
+# Ratios: there, from every round, and within reason. (The kinds that leave progress to
+# the device's thread may be slow on a busy machine.)
+holds "all($lat | select(.kind == \"rc\" or .kind == \"ud\" or .kind == \"uc\");
+	.ratios[0].ratio | .n == 10 and .median > 0.2 and .median < 5)" "$all"
+holds "all($bw | select(.kind == \"rc\" and .size >= 65536);
+	.ratios[0].ratio | .n == 5 and .median > 0.1 and .median < 10)" "$all"
+holds "all($bw | select(.kind == \"rc\"); .lost == 0)" "$all"
+holds "all($bw | select(.kind == \"ud\"); .received > .sent / 2)" "$all"
+
+# Every connection is there and costs something, but not the earth.
+holds '[.peers.results[].peers] == [0, 1, 2, 4, 8, 16, 32, 64]' "$all"
+holds '.peers.results | .[7].used.client.tcp - .[0].used.client.tcp >= 64' "$all"
+holds '.peers.results | (.[7].used.client.heap - .[0].used.client.heap) / 64 < 1e6' "$all"
+
+# A thread that wakes up for nothing would show up here many times over.
+holds 'all(.idle.results[]; .cpu_ns < 1e6)' "$all"
+holds '[."latency-8", .bandwidth, .idle | .targets[]] | length == 7' "$all"
+echo "ok: $checks checks"

@@ -1,0 +1,67 @@
+/* Which results are judged, and how. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "bench_target.h"
+
+static void latency_is_judged_at_eight_bytes(void **state)
+{
+	const struct bench_target *t = bench_target_find("lat", "rc", "tcp", 8);
+
+	(void)state;
+	assert_non_null(t);
+	assert_true(bench_target_met(t, 1.30));
+	assert_false(bench_target_met(t, 1.31));
+	assert_null(bench_target_find("lat", "rc", "tcp", 9));
+	assert_null(bench_target_find("lat", "rc", "udp", 8));
+	t = bench_target_find("lat", "ud", "udp", 8);
+	assert_non_null(t);
+	assert_true(bench_target_met(t, 1.2));
+	assert_false(bench_target_met(t, 1.21));
+}
+
+static void bandwidth_is_judged_from_64_kib_up(void **state)
+{
+	const struct bench_target *t = bench_target_find("bw", "rc", "tcp", 65536);
+
+	(void)state;
+	assert_non_null(t);
+	assert_ptr_equal(t, bench_target_find("bw", "rc", "tcp", 1 << 20));
+	assert_null(bench_target_find("bw", "rc", "tcp", 65535));
+	assert_true(bench_target_met(t, 0.85));
+	assert_true(bench_target_met(t, 2));
+	assert_false(bench_target_met(t, 0.84));
+}
+
+static void idle_means_not_a_nanosecond(void **state)
+{
+	const struct bench_target *t = bench_target_find("idle", "", "", 0);
+
+	(void)state;
+	assert_non_null(t);
+	assert_true(bench_target_met(t, 0));
+	assert_false(bench_target_met(t, 1));
+}
+
+static void no_result_meets_no_target(void **state)
+{
+	(void)state;
+	assert_false(bench_target_met(bench_target_find("lat", "rc", "tcp", 8), NAN));
+	assert_false(bench_target_met(bench_target_find("bw", "rc", "tcp", 65536), NAN));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(latency_is_judged_at_eight_bytes),
+		cmocka_unit_test(bandwidth_is_judged_from_64_kib_up),
+		cmocka_unit_test(idle_means_not_a_nanosecond),
+		cmocka_unit_test(no_result_meets_no_target),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,49 @@
+#!/bin/bash
+# scripts/demo.sh: runs through, fills every row, and leaves nothing behind, neither at
+# its end nor when it is interrupted.
+set -u
+. "$(dirname "$0")/lib.sh"
+: "${SOURCE:?source directory}" "${BUILD:?build directory}"
+
+# What we start carries this in its environment.
+export DEMO_MARK=$$.$RANDOM
+leftovers() {
+	local p
+	for p in /proc/[0-9]*; do
+		[ "${p#/proc/}" = $$ ] || [ "${p#/proc/}" = "$BASHPID" ] && continue
+		if tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -qx "DEMO_MARK=$DEMO_MARK"; then
+			tr '\0' ' ' <"$p/cmdline"
+		fi
+	done 2>/dev/null
+}
+
+run "$SOURCE/scripts/demo.sh"
+check_code 0
+check_lacks "$out" failed
+check_eq "$(grep -cE '^(RC|UD) ' <<<"$out")" 8
+check_eq "$(leftovers)" ""
+
+# In the middle of it: as an ordinary user where that can be tried.
+as_user=()
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+	as_user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+fi
+for signal in INT TERM; do
+	# Background commands ignore SIGINT unless job control is on.
+	set -m
+	"${as_user[@]}" "$SOURCE/scripts/demo.sh" >"$tmp/demo" 2>&1 </dev/null &
+	demo=$!
+	set +m
+	sleep 3
+	check_has "$(cat "$tmp/demo")" "RC send latency"
+	kill -$signal $demo
+	code=0
+	wait $demo || code=$?
+	out=$(cat "$tmp/demo")
+	err=
+	check_true test "$code" -gt 128
+	sleep 0.5
+	check_eq "$(leftovers)" ""
+done
+
+finish

@@ -1,0 +1,72 @@
+#!/bin/bash
+# weft info: text and JSON agree with the machine and with the tunables' tables.
+set -u
+. "$(dirname "$0")/lib.sh"
+unset WEFT_LOG WEFT_ADDR WEFT_NETDEV WEFT_DEVICE
+
+json() { jq -r "$1" "$tmp/json"; }
+info_json() {
+	run "$@" --json
+	cp "$tmp/out" "$tmp/json"
+	check_true jq -e . "$tmp/json" >/dev/null
+}
+
+run "$WEFT" info
+check_code 0
+for part in Devices Libraries Machine Programs Tunables Missing; do
+	check_has "$out" "$part"
+done
+check_has "$out" "weft0"
+
+info_json "$WEFT" info
+check_code 0
+check_eq "$(json .version)" "$VERSION"
+check_eq "$(json '.devices[0].name')" weft0
+check_eq "$(json '.devices[0].kind')" software
+check_eq "$(json '.devices[0].state')" active
+check_true test "$(json '.devices[0].gids | length')" -ge 1
+check_eq "$(json '.devices[0].gids[0] | .gid == "::ffff:" + .address')" true
+check_eq "$(json '.tunables | map(.name) | index("WEFT_LOG") != null')" true
+check_eq "$(json '[.tunables[].name] | (unique | length) == length')" true
+check_eq "$(json '[.tunables[] | select(.help == "" or .type == "")] | length')" 0
+check_eq "$(json '[.tunables[] | select(.error != null)] | length')" 0
+check_eq "$(json '.tunables[] | select(.name == "WEFT_LOG") | [.value, .default, .set] | tostring')" \
+	'["warn","warn",false]'
+
+# One address only: the device shows it, and its LID is the low 16 bits.
+info_json env WEFT_ADDR=127.0.0.1 "$WEFT" info
+check_code 0
+check_eq "$(json '.devices[0].gids | map(.address) | tostring')" '["127.0.0.1"]'
+check_eq "$(json '.devices[0].gids[0].netdev')" lo
+check_eq "$(json '.devices[0].lid')" 1
+check_eq "$(json '.tunables[] | select(.name == "WEFT_ADDR") | [.value, .set] | tostring')" \
+	'["127.0.0.1",true]'
+
+# The device switched off.
+info_json env WEFT_DEVICE=off "$WEFT" info
+check_code 1
+check_eq "$(json '[.devices[] | select(.kind == "software")] | length')" 0
+check_eq "$(json '.missing[0].what')" "the software RNIC"
+
+# A bad value is shown where it stands, and the default beside it.
+info_json env WEFT_LOG=loud "$WEFT" info
+check_eq "$(json '.tunables[] | select(.name == "WEFT_LOG") | [.value, .set] | tostring')" \
+	'["warn",true]'
+check_has "$(json '.tunables[] | select(.name == "WEFT_LOG") | .error')" \
+	"WEFT_LOG=loud is not understood"
+
+# What is not installed is missing, with the way to get it.
+mkdir "$tmp/path"
+ln -s "$(command -v jq)" "$tmp/path/jq"
+info_json env PATH="$tmp/path" "$WEFT" info
+check_eq "$(json '.missing[] | select(.what == "tshark") | .get')" "apt-get install tshark"
+
+# The manual page holds every tunable, with its default.
+run "$WEFT" info --man-tunables
+check_code 0
+for name in $(json '.tunables[].name'); do
+	check_has "$out" ".B $name"
+	check_has "$(cat "$MAN_TUNABLES")" ".B $name"
+done
+
+finish
