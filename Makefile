@@ -8,6 +8,8 @@ JOBS    ?= $(shell nproc)
 FLAVOURS ?= plain asan tsan
 TESTS    ?=
 FUZZ_RUNS ?= 10000000
+# Of make bench: options of scripts/bench.sh, for example --quick.
+BENCH ?=
 
 SETUP := scripts/setup.sh
 export JOBS
@@ -23,6 +25,7 @@ help:
 	@echo "  make test      everything that is tested, also under sanitizers"
 	@echo "                 FLAVOURS='plain asan tsan' TESTS=regex"
 	@echo "  make bench     measures latency, bandwidth, idle cost and memory"
+	@echo "                 BENCH=--quick for half a minute"
 	@echo "  make build     build/bin/weft and the libraries in build/lib"
 	@echo "  make install   into PREFIX (now $(PREFIX)), below DESTDIR"
 	@echo "  make fuzz      fuzzes every parser, FUZZ_RUNS=$(FUZZ_RUNS) executions each"
@@ -48,7 +51,7 @@ test:
 bench:
 	@$(SETUP) build bench
 	@scripts/build.sh build
-	@scripts/bench.sh
+	@scripts/bench.sh $(BENCH)
 
 install:
 	@$(SETUP) build

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.." || exit 1
 . scripts/hosts.sh
 hosts_enter "$PWD/scripts/demo.sh" "$@"
 
-BUILD=${BUILD:-$PWD/build}
+BUILD=${WEFT_BUILD:-$PWD/build}
 WEFT=$BUILD/bin/weft
 PERF=$BUILD/bin/weft-perf
 LIMIT=20 # seconds for one measurement; each takes about one
@@ -105,7 +105,7 @@ bandwidth() {
 # its cores by itself, the same ones.
 raw() {
 	pair "$PERF" server -q -p PORT -- \
-		"$PERF" "$1" -q -k "$2" -s "$3" -r 8 -p PORT -j "$tmp/$1.json" HOST || return
+		"$PERF" "$1" -q -k "$2" -s "$3" -r 15 -p PORT -j "$tmp/$1.json" HOST || return
 	"$PERF" plot "$tmp/$1.json" >"$tmp/$1"
 }
 raw_value() { awk -v k="$2" -v s="$3" 'NF == 1 { kind = $1 } kind == k && $1 == s { print $2 }' "$tmp/$1"; }
@@ -137,7 +137,6 @@ main() {
 	printf '%-22s %5s %13s %13s %-8s %5s\n' "" size Weft socket "" ratio
 	touch "$tmp/lat" "$tmp/bw"
 	raw lat tcp,udp 8
-	raw bw tcp 64K,1M
 	tcp=$(raw_value lat tcp 8)
 	udp=$(raw_value lat udp 8)
 	latency ib_send_lat -s 8
@@ -149,6 +148,7 @@ main() {
 	latency ib_send_lat -c UD -s 8
 	row "UD send latency" 8 us UDP "$udp"
 
+	raw bw tcp 64K,1M
 	tcp=$(raw_value bw tcp 65536)
 	bandwidth ib_send_bw -s 65536 -n 20000
 	row "RC send bandwidth" 64K MB TCP "$tcp"

@@ -194,9 +194,6 @@ static size_t message_limit(const struct bench_env *env, const struct bench_kind
 #define QP_COMMON                                                                                  \
 	.verbs = true, .open = bench_qp_open, .close = bench_qp_close, .max_size = message_limit,  \
 	.prepare = bench_qp_prepare
-#define SEND_FUNCS                                                                                 \
-	.ping = bench_ping, .pong = bench_pong, .send = bench_qp_send,                             \
-	.try_recv = bench_qp_try_recv, .tx = rc_tx, .rx = rc_rx
 #define WRITE_FUNCS                                                                                \
 	.ping = bench_ping, .pong = bench_pong, .send = write_send, .try_recv = write_try_recv,    \
 	.tx = rc_tx, .rx = one_sided_rx
@@ -210,7 +207,12 @@ const struct bench_kind bench_kind_rc = {
 	.tests = BENCH_LAT | BENCH_BW,
 	.variant = OP_SEND,
 	QP_COMMON,
-	SEND_FUNCS,
+	.ping = bench_ping,
+	.pong = bench_pong,
+	.send = bench_qp_send,
+	.try_recv = bench_qp_try_recv,
+	.tx = rc_tx,
+	.rx = rc_rx,
 };
 
 const struct bench_kind bench_kind_rc_write = {
@@ -255,12 +257,18 @@ const struct bench_kind bench_kind_rc_read_passive = {
 
 const struct bench_kind bench_kind_uc = {
 	.name = "uc",
-	.help = "UC send and receive",
+	.help = "UC send and receive; streams are paced by credits",
 	.base = {"tcp"},
 	.tests = BENCH_LAT | BENCH_BW,
 	.variant = OP_SEND | ON_UC,
+	.lossy = true,
 	QP_COMMON,
-	SEND_FUNCS,
+	.ping = bench_ping,
+	.pong = bench_pong,
+	.send = bench_qp_send,
+	.try_recv = bench_qp_try_recv,
+	.tx = bench_credit_tx,
+	.rx = bench_credit_rx,
 };
 
 const struct bench_kind bench_kind_uc_write = {

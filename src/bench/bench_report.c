@@ -8,6 +8,8 @@
 #include "bench_json.h"
 #include "bench_rounds.h"
 
+#define BUSY 50 /* preemptions per second; a quiet machine has below 20 */
+
 const struct bench_series *bench_series_of(const struct bench_rounds *r,
 					   const struct bench_series *s, const char *kind)
 {
@@ -94,7 +96,7 @@ static void print_series(const struct bench_rounds *r, const struct bench_series
 	printf("\n");
 }
 
-static void print_head(const struct bench_opts *opts, const struct bench_rounds *r)
+static void print_head(const struct bench_rounds *r)
 {
 	printf("# %s\n# %zu rounds, kinds interleaved; ratio: median [quartiles] of the rounds'\n",
 	       r->test == BENCH_LAT
@@ -107,7 +109,28 @@ static void print_head(const struct bench_opts *opts, const struct bench_rounds 
 	else
 		printf("#%-15s %8s %10s %9s %9s %9s %10s %6s  ratio\n", "kind [MB/s]", "#bytes",
 		       "iterations", "BW min", "BW median", "BW max", "Mmsg/s", "lost%");
-	(void)opts;
+}
+
+/* Other processes on the same cores take from all kinds, but not alike: those that yield
+ * while they wait suffer less than those that spin. */
+static double preemption_rate(const struct bench_rounds *r)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < r->n; i++)
+		n += r->series[i].preempted;
+	return r->seconds > 0 ? (double)n / r->seconds : 0;
+}
+
+static void print_tail(const struct bench_rounds *r)
+{
+	double rate = preemption_rate(r);
+
+	if (rate > BUSY)
+		printf("# NOTE: the machine is busy with other work (client preempted %.0f times "
+		       "per second):\n# neither absolute values nor ratios are reliable\n",
+		       rate);
+	printf("\n");
 }
 
 static json_t *ratios_json(const struct bench_rounds *r, const struct bench_series *s,
@@ -168,7 +191,7 @@ int bench_rounds_report(const struct bench_env *env, const struct bench_opts *op
 	bool table = bench_json_is_table(opts);
 
 	if (table)
-		print_head(opts, r);
+		print_head(r);
 	for (size_t i = 0; i < r->n; i++) {
 		struct bench_series *s = &r->series[i];
 		struct bench_summary m;
@@ -180,7 +203,8 @@ int bench_rounds_report(const struct bench_env *env, const struct bench_opts *op
 		json_array_append_new(list, series_json(r, s, &m, targets));
 	}
 	if (table)
-		printf("\n");
+		print_tail(r);
+	json_object_set_new(doc, "preemptions_per_second", bench_json_number(preemption_rate(r)));
 	json_object_set_new(doc, "results", list);
 	json_object_set_new(doc, "targets", targets);
 	return bench_json_write(opts, doc);

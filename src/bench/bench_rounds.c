@@ -66,7 +66,9 @@ static int bw_round(struct bench_series *s, size_t round)
 	return 0;
 }
 
-/* Finds how many messages fill opts->round_ms; this also opens TCP's window. */
+/* Finds how many messages fill opts->round_ms; this also opens TCP's window. A probe that
+ * took much longer or shorter than it should is tried again with a better guess: one
+ * hiccup must not make all rounds short. */
 static int calibrate(const struct bench_opts *opts, struct bench_series *s)
 {
 	uint64_t want = opts->round_ms * BENCH_MS;
@@ -74,22 +76,20 @@ static int calibrate(const struct bench_opts *opts, struct bench_series *s)
 	s->count = 64;
 	for (int i = 0; i < PROBES; i++) {
 		struct bench_step step = {.size = s->size, .count = s->count};
-		uint64_t t0 = bench_now(), ns, took;
+		uint64_t t0 = bench_now(), ns, took, next;
 		int ret = bench_step_bw(s->chan, &step, &ns);
 
 		if (ret)
 			return ret;
 		/* The wall clock, so that a flood with few arrivals is bounded too. */
 		took = bench_now() - t0;
-		if (took > want / 2) {
-			s->count = s->count * want / took;
+		next = s->count * want / took;
+		if (next > s->count * 8)
+			next = s->count * 8; /* the first probes are slow starts */
+		s->count = next ? next : 1;
+		if (took > want / 2 && took < want * 2)
 			break;
-		}
-		/* Up to eightfold: the first probes are slow starts. */
-		s->count *= took * 8 < want ? 8 : (want + took - 1) / took;
 	}
-	if (!s->count)
-		s->count = 1;
 	return 0;
 }
 
@@ -105,7 +105,7 @@ static void one_round(const struct bench_opts *opts, struct bench_rounds *r, str
 {
 	for (size_t k = 0; k < n; k++) {
 		struct bench_series *one = &s[round & 1 ? n - 1 - k : k];
-		uint64_t before = preemptions();
+		uint64_t before = preemptions(), t0 = bench_now();
 		int ret;
 
 		one->round[round] = NAN;
@@ -120,6 +120,7 @@ static void one_round(const struct bench_opts *opts, struct bench_rounds *r, str
 		if (ret)
 			give_up(one, ret);
 		one->preempted += preemptions() - before;
+		r->seconds += (double)(bench_now() - t0) / 1e9;
 	}
 }
 

@@ -29,6 +29,7 @@ struct bench_rounds {
 	unsigned int test; /* BENCH_LAT or BENCH_BW */
 	size_t rounds, n;
 	struct bench_series *series; /* of all sizes; one size's stand together */
+	double seconds;              /* spent in rounds */
 };
 
 /* Runs opts->kinds at opts->sizes and prints. 0, or -errno when something failed. */

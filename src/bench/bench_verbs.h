@@ -82,6 +82,10 @@ int bench_qp_drain(struct bench_qp *q, unsigned int left);
 int bench_qp_send(struct bench_chan *chan, uint32_t seq);
 int bench_qp_try_recv(struct bench_chan *chan, uint32_t *seq);
 
+/* A stream of sends paced by credits, for types that may drop (bench_credit.c). */
+int bench_credit_tx(struct bench_chan *chan, struct bench_step *step);
+int bench_credit_rx(struct bench_chan *chan, struct bench_step *step);
+
 /* The types behind the variants of rc, uc and ud. */
 enum ibv_qp_type bench_qp_type(const struct bench_kind *kind);
 

@@ -11,7 +11,7 @@
 #include "bench_time.h"
 #include "bench_watch.h"
 
-#define SETTLE_MS   300 /* until the parent's threads have gone to sleep */
+#define SETTLE_MS   1000 /* until the parent's threads have gone to sleep */
 #define MAX_TRACKED 1024
 
 struct task {

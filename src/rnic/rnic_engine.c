@@ -172,11 +172,12 @@ bool rnic_engine_poll(struct rnic_engine *e)
 	uint64_t now;
 	bool did;
 
+	now = util_now_ns();
+	/* relaxed: a hint to the progress thread, nothing is published with it. Given
+	 * before the lock is had: the thread that holds it shall make way. */
+	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
 	if (pthread_mutex_trylock(&e->lock))
 		return false;
-	now = util_now_ns();
-	/* relaxed: a hint to the progress thread, nothing is published with it */
-	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
 	did = pass(e, now, false);
 	rnic_unlock(e);
 	if (did) {
@@ -230,62 +231,64 @@ static void park(struct rnic_engine *e)
 	if (2 * e->park_ns <= PARK_MAX_NS)
 		e->park_ns *= 2;
 	atomic_store_explicit(&e->parked, 1, memory_order_relaxed);
-	rnic_unlock(e);
 	futex(&e->parked, FUTEX_WAIT, 1, &ts);
-	rnic_lock(e);
 	atomic_store_explicit(&e->parked, 0, memory_order_relaxed);
 }
 
-static void watch(struct rnic_engine *e)
+/* Blocks until a socket or a timer has something. Only learns that there is something:
+ * the events themselves are fetched under the lock, so that none can name an object
+ * that is gone by then. */
+static void watch(struct rnic_engine *e, uint64_t next)
 {
 	struct pollfd pfd = {.fd = e->epfd, .events = POLLIN};
-	uint64_t next = rnic_timer_next(e), now = util_now_ns();
 	struct timespec ts, *timeout = NULL;
 
 	if (next != UINT64_MAX) {
-		uint64_t left = next > now ? next - now : 0;
+		uint64_t now = util_now_ns(), left = next > now ? next - now : 0;
 
 		ts.tv_sec = (time_t)(left / UTIL_NS_PER_S);
 		ts.tv_nsec = (long)(left % UTIL_NS_PER_S);
 		timeout = &ts;
 	}
 	e->park_ns = PARK_MIN_NS;
-	e->watch_until = next;
-	rnic_unlock(e);
-	/* Only learns that there is something: the events themselves are fetched under
-	 * the lock, so that none can name an object that is gone by then. */
 	ppoll(&pfd, 1, timeout, NULL);
+}
+
+/* A pass of the thread. Returns when it next has to be there, 0 for at once. */
+static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
+{
+	uint64_t next = 0;
+
 	rnic_lock(e);
 	e->watch_until = 0;
+	if (!pass(e, now, true))
+		next = rnic_timer_next(e);
+	e->in_pass = true;
+	run_due(e); /* nobody will be back soon: what is owed goes out now */
+	e->in_pass = false;
+	reap(e);
+	e->watch_until = next;
+	rnic_unlock(e);
+	return next;
 }
 
 static void *thread_main(void *arg)
 {
 	struct rnic_engine *e = arg;
 
-	rnic_lock(e);
-	while (!e->stop) {
-		uint64_t now = util_now_ns();
-		bool did;
+	while (!atomic_load(&e->stop)) {
+		uint64_t now = util_now_ns(), next;
 
+		/* Without the lock: a thread that queues for it makes every unlock of
+		 * the poller a system call. */
 		if (poller_active(e, now)) {
 			park(e);
 			continue;
 		}
-		did = pass(e, now, true);
-		e->in_pass = true;
-		run_due(e); /* nobody will be back soon: what is owed goes out now */
-		e->in_pass = false;
-		reap(e);
-		if (!did) {
-			watch(e);
-		} else {
-			/* Let application threads have the lock between two passes. */
-			rnic_unlock(e);
-			rnic_lock(e);
-		}
+		next = thread_pass(e, now);
+		if (next)
+			watch(e, next);
 	}
-	rnic_unlock(e);
 	return NULL;
 }
 
@@ -394,7 +397,7 @@ void rnic_engine_put(struct rnic_engine *e)
 	pthread_mutex_unlock(&global);
 	if (e->has_thread) {
 		rnic_lock(e);
-		e->stop = true;
+		atomic_store(&e->stop, true);
 		rnic_engine_kick(e);
 		rnic_unlock(e);
 		rnic_engine_unpark(e);

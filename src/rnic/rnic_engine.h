@@ -86,7 +86,7 @@ struct rnic_engine {
 	/* The progress thread. */
 	bool use_thread;
 	bool has_thread;
-	bool stop;
+	atomic_bool stop;
 	pthread_t thread;
 	atomic_uint_fast64_t last_poll; /* when an application thread last ran a pass */
 	atomic_uint parked;             /* futex: 1 while the thread is parked */

@@ -45,6 +45,17 @@ VERBS_EXPORT int ibv_query_port(struct ibv_context *ctx, uint8_t port,
 	return err;
 }
 
+/* Weft's table has no holes. An index without an entry is behind the end, for which the
+ * answer is EINVAL: ENODATA means a hole, and ibv_query_gid makes zeros of it, so that
+ * programs that read until an error comes would never stop. */
+static int query_weft_gid(struct ibv_context *ctx, uint32_t port, uint32_t index,
+			  struct ibv_gid_entry *entry)
+{
+	int err = rnic_query_gid_entry(ctx, port, index, entry);
+
+	return err == ENODATA ? EINVAL : err;
+}
+
 VERBS_EXPORT int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid)
 {
 	struct ibv_gid_entry entry = {0};
@@ -52,12 +63,10 @@ VERBS_EXPORT int ibv_query_gid(struct ibv_context *ctx, uint8_t port, int index,
 
 	if (!is_weft(ctx))
 		return REAL(ibv_query_gid)(ctx, port, index, gid);
-	err = index < 0 ? EINVAL : rnic_query_gid_entry(ctx, port, (uint32_t)index, &entry);
-	/* An empty place in the table reads as zeros here, and is an error below. */
-	if (err && err != ENODATA)
-		return minus_one(err);
-	*gid = entry.gid;
-	return 0;
+	err = index < 0 ? EINVAL : query_weft_gid(ctx, port, (uint32_t)index, &entry);
+	if (!err)
+		*gid = entry.gid;
+	return minus_one(err);
 }
 
 VERBS_EXPORT int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsigned int index,
@@ -68,8 +77,8 @@ VERBS_EXPORT int ibv_query_gid_type(struct ibv_context *ctx, uint8_t port, unsig
 
 	if (!is_weft(ctx))
 		return REAL(ibv_query_gid_type)(ctx, port, index, type);
-	err = rnic_query_gid_entry(ctx, port, index, &entry);
-	if (err && err != ENODATA)
+	err = query_weft_gid(ctx, port, index, &entry);
+	if (err)
 		return minus_one(err);
 	*type = entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? IBV_GID_TYPE_SYSFS_ROCE_V2
 						       : IBV_GID_TYPE_SYSFS_IB_ROCE_V1;
@@ -93,7 +102,7 @@ VERBS_EXPORT int _ibv_query_gid_ex(struct ibv_context *ctx, uint32_t port, uint3
 		return REAL(_ibv_query_gid_ex)(ctx, port, index, to, flags, entry_size);
 	if (flags)
 		return refuse(EOPNOTSUPP);
-	err = rnic_query_gid_entry(ctx, port, index, &entry);
+	err = query_weft_gid(ctx, port, index, &entry);
 	if (err)
 		return refuse(err);
 	put_entry(to, entry_size, &entry);
@@ -118,11 +127,7 @@ VERBS_EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *ctx, struct ibv_gi
 		for (int i = 0; !err && i < port.gid_tbl_len; i++) {
 			struct ibv_gid_entry entry = {0};
 
-			err = rnic_query_gid_entry(ctx, p, (uint32_t)i, &entry);
-			if (err == ENODATA) {
-				err = 0;
-				continue;
-			}
+			err = query_weft_gid(ctx, p, (uint32_t)i, &entry);
 			/* A table that does not fit is refused, not cut. */
 			if (!err && n == max_entries)
 				err = EINVAL;

@@ -16,7 +16,6 @@
 #include <stddef.h>
 #include <infiniband/verbs.h>
 
-#include "util_tune.h"
 #include "rnic.h"
 #include "verbs_real.h"
 

@@ -17,6 +17,7 @@ leftovers() {
 	done 2>/dev/null
 }
 
+export WEFT_BUILD=$BUILD
 run "$SOURCE/scripts/demo.sh"
 check_code 0
 check_lacks "$out" failed
