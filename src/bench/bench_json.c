@@ -33,7 +33,7 @@ static void cpu_model(char *buf, size_t len)
 
 	snprintf(buf, len, "unknown");
 	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "model name", 10) || !(p = strchr(line, ':')))
+		if (strncmp(line, "model name", 10) != 0 || !(p = strchr(line, ':')))
 			continue;
 		p[strcspn(p, "\n")] = 0;
 		snprintf(buf, len, "%s", p + 2);
@@ -96,7 +96,7 @@ json_t *bench_json_target(const char *what, const struct bench_target *t, double
 
 bool bench_json_is_table(const struct bench_opts *opts)
 {
-	return !opts->json || strcmp(opts->json, "-");
+	return !opts->json || strcmp(opts->json, "-") != 0;
 }
 
 int bench_json_write(const struct bench_opts *opts, json_t *doc)

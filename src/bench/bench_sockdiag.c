@@ -76,7 +76,7 @@ static void one_socket(const struct nlmsghdr *nlh, const struct wanted *w)
 /* 1: more to come, 0: that was all, or -errno. */
 static int one_buffer(const char *buf, ssize_t got, const struct wanted *w)
 {
-	int len = (int)got;
+	uint32_t len = (uint32_t)got;
 
 	for (const struct nlmsghdr *nlh = (const struct nlmsghdr *)buf; NLMSG_OK(nlh, len);
 	     nlh = NLMSG_NEXT(nlh, len)) {

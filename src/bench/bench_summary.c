@@ -75,7 +75,7 @@ int bench_summary_plot(const struct bench_opts *opts)
 		json_array_foreach (json_object_get(doc, "results"), k, r) {
 			const char *kind = json_string_value(json_object_get(r, "kind"));
 
-			if (!kind || strcmp(kind, bench_kinds[i]->name) ||
+			if (!kind || strcmp(kind, bench_kinds[i]->name) != 0 ||
 			    !json_is_number(median_of(r)))
 				continue;
 			if (!named)

@@ -47,7 +47,7 @@ static int hello(struct bench_env *env)
 	ret = bench_ctl_send(&env->ctl, &msg);
 	if (!ret)
 		ret = bench_ctl_expect(&env->ctl, BENCH_OP_HELLO, &msg, HELLO_MS);
-	if (!ret && strcmp(msg.kind, PROTOCOL)) {
+	if (!ret && strcmp(msg.kind, PROTOCOL) != 0) {
 		fprintf(stderr, "weft-perf: the server speaks `%s`, not `%s`\n", msg.kind,
 			PROTOCOL);
 		ret = -EPROTO;

@@ -24,8 +24,20 @@
  * (programs that poll, then spin on memory) and doubles while polling goes on. */
 #define PARK_MIN_NS (100 * UTIL_NS_PER_US)
 #define PARK_MAX_NS (2 * UTIL_NS_PER_MS)
-/* Empty polls in a row before the poller offers its core to others. */
-#define YIELD_AFTER 16
+/* Empty polls in a row before the poller offers its core to others: few when somebody
+ * took the offer last time, many when nobody did, because asking costs latency. */
+#define YIELD_MIN 8
+#define YIELD_MAX 256
+#define YIELD_TAKEN_NS (5 * UTIL_NS_PER_US)
+/* How long an acknowledgement waits for data to ride on while somebody polls: longer
+ * than a program needs to answer, shorter than a packet's way. */
+#define HOLD_NS (2 * UTIL_NS_PER_US)
+/* Passes between two looks at epoll: at most this many, ... */
+#define ASK_EVERY_MAX 32
+/* ... twice as many after this many looks in vain. */
+#define ASK_MISSES 16
+/* A hot socket that had nothing for this many passes is not hot. */
+#define HOT_IDLE_MAX 512
 
 static pthread_mutex_t global = PTHREAD_MUTEX_INITIALIZER;
 static struct rnic_engine *engine; /* of this process; protected by global */
@@ -82,8 +94,10 @@ void rnic_io_close(struct rnic_io *io)
 	e->n_data -= io->data;
 	e->n_blocked -= !!(io->events & EPOLLOUT);
 	for (int i = 0; i < RNIC_HOT; i++)
-		if (e->hot[i] == io)
-			e->hot[i] = NULL;
+		if (e->hot[i].io == io)
+			e->hot[i].io = NULL;
+	if (e->last_active == io)
+		e->last_active = NULL;
 	close(io->fd);
 	io->fd = -1;
 	list_del(&io->link);
@@ -105,12 +119,24 @@ void rnic_leave(struct rnic_engine *e)
 	rnic_unlock(e);
 }
 
+/* The second time in a row makes a socket hot: with many busy sockets none is worth
+ * trying first. */
 static void heat(struct rnic_engine *e, struct rnic_io *io)
 {
-	for (int i = 0; i < RNIC_HOT; i++)
-		if (e->hot[i] == io)
+	int coldest = 0;
+
+	if (e->last_active != io) {
+		e->last_active = io;
+		return;
+	}
+	for (int i = 0; i < RNIC_HOT; i++) {
+		if (e->hot[i].io == io)
 			return;
-	e->hot[e->hot_next++ % RNIC_HOT] = io;
+		if (!e->hot[i].io || (e->hot[coldest].io && e->hot[i].idle > e->hot[coldest].idle))
+			coldest = i;
+	}
+	e->hot[coldest].io = io;
+	e->hot[coldest].idle = 0;
 }
 
 static bool ask_epoll(struct rnic_engine *e)
@@ -128,19 +154,45 @@ static bool ask_epoll(struct rnic_engine *e)
 			heat(e, io);
 		did |= io->ready(io, ev[i].events);
 	}
+	if (did) {
+		e->ask_every = 1;
+		e->ask_misses = 0;
+	} else if (++e->ask_misses == ASK_MISSES) {
+		e->ask_misses = 0;
+		if (e->ask_every < ASK_EVERY_MAX)
+			e->ask_every *= 2;
+	}
+	e->ask_in = e->ask_every;
+	return did;
+}
+
+static bool try_hot(struct rnic_engine *e)
+{
+	bool did = false;
+
+	for (int i = 0; i < RNIC_HOT; i++) {
+		struct rnic_io *io = e->hot[i].io;
+
+		if (!io)
+			continue;
+		if (io->ready(io, EPOLLIN)) {
+			e->hot[i].idle = 0;
+			did = true;
+		} else if (++e->hot[i].idle > HOT_IDLE_MAX) {
+			e->hot[i].io = NULL;
+		}
+	}
 	return did;
 }
 
 /* ---- a pass ---- */
 
-static void run_due(struct rnic_engine *e)
+/* Everything that is due since `until` or earlier. */
+static void run_due(struct rnic_engine *e, uint64_t until)
 {
-	struct list_head due;
 	struct rnic_due *d;
 
-	list_init(&due);
-	list_splice_tail(&e->due, &due);
-	while ((d = list_first(&due, struct rnic_due, link))) {
+	while ((d = list_first(&e->due, struct rnic_due, link)) && d->since <= until) {
 		list_del(&d->link);
 		d->run(d);
 	}
@@ -152,13 +204,9 @@ static bool pass(struct rnic_engine *e, uint64_t now, bool ask)
 
 	e->now = now;
 	e->in_pass = true;
-	run_due(e);
-	for (int i = 0; i < RNIC_HOT; i++)
-		if (e->hot[i])
-			did |= e->hot[i]->ready(e->hot[i], EPOLLIN);
-	/* Ask epoll when the hot sockets cannot be all, and now and then in any case,
-	 * so that busy sockets do not hide others. */
-	if (ask || e->n_blocked || (!did && e->n_data > RNIC_HOT) || !(++e->passes & 7))
+	run_due(e, now - HOLD_NS);
+	did = try_hot(e);
+	if (ask || e->n_blocked || !--e->ask_in)
 		did |= ask_epoll(e);
 	if (rnic_timer_next(e) <= now)
 		rnic_timer_run(e, now);
@@ -167,12 +215,27 @@ static bool pass(struct rnic_engine *e, uint64_t now, bool ask)
 	return did;
 }
 
+/* Somebody may need this core to produce what we are waiting for. */
+static void offer_core(struct rnic_engine *e, uint64_t now)
+{
+	unsigned int after = atomic_load_explicit(&e->yield_after, memory_order_relaxed);
+
+	if (atomic_fetch_add_explicit(&e->empty_polls, 1, memory_order_relaxed) < after)
+		return;
+	sched_yield();
+	if (util_now_ns() - now > YIELD_TAKEN_NS)
+		after = YIELD_MIN;
+	else if (after < YIELD_MAX)
+		after *= 2;
+	atomic_store_explicit(&e->yield_after, after, memory_order_relaxed);
+	atomic_store_explicit(&e->empty_polls, 0, memory_order_relaxed);
+}
+
 bool rnic_engine_poll(struct rnic_engine *e)
 {
-	uint64_t now;
+	uint64_t now = util_now_ns();
 	bool did;
 
-	now = util_now_ns();
 	/* relaxed: a hint to the progress thread, nothing is published with it. Given
 	 * before the lock is had: the thread that holds it shall make way. */
 	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
@@ -180,14 +243,10 @@ bool rnic_engine_poll(struct rnic_engine *e)
 		return false;
 	did = pass(e, now, false);
 	rnic_unlock(e);
-	if (did) {
+	if (did)
 		atomic_store_explicit(&e->empty_polls, 0, memory_order_relaxed);
-	} else if (atomic_fetch_add_explicit(&e->empty_polls, 1, memory_order_relaxed) >=
-		   YIELD_AFTER) {
-		/* Somebody may need this core to produce what we are waiting for. */
-		atomic_store_explicit(&e->empty_polls, 0, memory_order_relaxed);
-		sched_yield();
-	}
+	else
+		offer_core(e, now);
 	return true;
 }
 
@@ -264,7 +323,7 @@ static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
 	if (!pass(e, now, true))
 		next = rnic_timer_next(e);
 	e->in_pass = true;
-	run_due(e); /* nobody will be back soon: what is owed goes out now */
+	run_due(e, UINT64_MAX); /* nobody will be back soon: what is owed goes out now */
 	e->in_pass = false;
 	reap(e);
 	e->watch_until = next;
@@ -353,6 +412,8 @@ static struct rnic_engine *engine_new(void)
 	list_init(&e->listeners);
 	list_init(&e->groups);
 	e->park_ns = PARK_MIN_NS;
+	e->ask_every = e->ask_in = 1;
+	atomic_store(&e->yield_after, YIELD_MIN);
 	e->use_thread = util_tune_bool(rnic_tune(RNIC_TUNE_PROGRESS));
 	e->epfd = epoll_create1(EPOLL_CLOEXEC);
 	e->wakefd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -461,7 +522,7 @@ __attribute__((destructor)) static void engine_exit(void)
 	if (!e || pthread_mutex_timedlock(&e->lock, &ts))
 		return;
 	e->in_pass = true;
-	run_due(e);
+	run_due(e, UINT64_MAX);
 	e->in_pass = false;
 	rnic_unlock(e);
 }

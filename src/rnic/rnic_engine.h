@@ -45,14 +45,15 @@ struct rnic_timer {
 	void (*fire)(struct rnic_timer *t, uint64_t now);
 };
 
-/* Work that a pass owes to somebody, e.g. acknowledgements held back for a while in
- * the hope that they can ride on data. */
+/* Work that is owed to somebody but held back for a moment, e.g. acknowledgements that
+ * may ride on data. Due first come first served. */
 struct rnic_due {
 	struct list_head link;
+	uint64_t since;
 	void (*run)(struct rnic_due *d);
 };
 
-#define RNIC_HOT 4 /* sockets that a poller tries before it asks epoll */
+#define RNIC_HOT 2 /* sockets that a poller tries before it asks epoll */
 
 /* Incoming segments are staged here; one recv takes at most this much. */
 #define RNIC_RXBUF (256 * 1024)
@@ -73,8 +74,16 @@ struct rnic_engine {
 	struct rnic_io wake_io;
 	struct list_head ios, graveyard;
 	int n_data, n_blocked; /* data sockets; those that wait to become writable */
-	struct rnic_io *hot[RNIC_HOT];
-	unsigned int hot_next, passes;
+
+	/* Polling. Traffic that goes back and forth on one socket is served by reading
+	 * it directly; epoll, which costs as much as a read, is then asked rarely. When
+	 * epoll keeps finding other sockets, it is asked every time. */
+	struct {
+		struct rnic_io *io;
+		unsigned int idle; /* passes since it last had something */
+	} hot[RNIC_HOT];
+	struct rnic_io *last_active;
+	unsigned int ask_every, ask_in, ask_misses;
 	bool in_pass;
 
 	struct rnic_timer **heap;
@@ -94,6 +103,7 @@ struct rnic_engine {
 	uint64_t park_ns;               /* current park interval, adapts */
 
 	atomic_uint empty_polls; /* in a row, by any thread */
+	atomic_uint yield_after; /* this many of them, give others the core */
 
 	uint8_t *rxbuf, *txbuf;
 	uint8_t *scratch; /* one ULPDU without its markers */
@@ -138,8 +148,10 @@ int rnic_engine_start(struct rnic_engine *e);
 void rnic_engine_kick(struct rnic_engine *e); /* wakes a watching thread */
 static inline void rnic_due_add(struct rnic_engine *e, struct rnic_due *d)
 {
-	if (list_empty(&d->link))
+	if (list_empty(&d->link)) {
+		d->since = e->now;
 		list_add_tail(&d->link, &e->due);
+	}
 }
 int rnic_io_add(struct rnic_engine *e, struct rnic_io *io, uint32_t events);
 void rnic_io_want(struct rnic_io *io, uint32_t events);

@@ -142,6 +142,7 @@ struct rnic_qp {
 	/* UD */
 	struct rnic_io ud_io;
 	uint32_t ud_msn;
+	unsigned int ud_burst; /* datagrams to ask for; 0 after an empty pass */
 	struct list_head groups;
 };
 

@@ -16,7 +16,11 @@
 #include "rnic_table.h"
 
 #define GRH 40
-/* Datagrams taken from one socket in a pass. */
+/* Adapters report in the service level which header the GRH holds; UCX reads it there. */
+#define SL_IPV4 2
+/* Datagrams taken from one socket in a pass, at most. A pass starts with one, because
+ * asking for a second that is not there costs as much as the first; as long as passes
+ * find what they ask for, they ask for twice as many. */
 #define READS_PER_PASS 64
 
 static struct rnic_qp *of(struct rnic_io *io)
@@ -55,32 +59,43 @@ static size_t build(struct rnic_qp *qp, struct rnic_swqe *w, uint8_t *buf)
 	return hdr + w->length;
 }
 
+/* As transmit, where the kernel must be told which of our addresses is the source, or
+ * which interface a multicast datagram takes. */
+static ssize_t transmit_from(struct rnic_qp *qp, const struct rnic_swqe *w, void *buf, size_t len,
+			     struct sockaddr_in *to)
+{
+	struct iovec iov = {buf, len};
+	union {
+		struct cmsghdr hdr;
+		char room[CMSG_SPACE(sizeof(struct in_pktinfo))];
+	} ctl = {0};
+	struct in_pktinfo *pi = (struct in_pktinfo *)CMSG_DATA(&ctl.hdr);
+	struct msghdr msg = {.msg_name = to,
+			     .msg_namelen = sizeof(*to),
+			     .msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &ctl,
+			     .msg_controllen = sizeof(ctl.room)};
+
+	ctl.hdr.cmsg_level = IPPROTO_IP;
+	ctl.hdr.cmsg_type = IP_PKTINFO;
+	ctl.hdr.cmsg_len = CMSG_LEN(sizeof(*pi));
+	pi->ipi_spec_dst = qp->ctx->dev->addr[w->sgid_index].addr;
+	if (w->mgid_hash)
+		pi->ipi_ifindex = (int)qp->ctx->dev->addr[w->sgid_index].ifindex;
+	return sendmsg(qp->ud_io.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 static ssize_t transmit(struct rnic_qp *qp, const struct rnic_swqe *w, void *buf, size_t len)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET,
 				 .sin_addr = w->dst,
 				 .sin_port = htons((uint16_t)(w->dst_qpn >> 8))};
-	struct iovec iov = {buf, len};
-	struct msghdr msg = {
-		.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = &iov, .msg_iovlen = 1};
-	union {
-		struct cmsghdr hdr;
-		char room[CMSG_SPACE(sizeof(struct in_pktinfo))];
-	} ctl = {0};
 
-	if (qp->ctx->dev->n_addr > 1 || w->mgid_hash) {
-		struct in_pktinfo *pi = (struct in_pktinfo *)CMSG_DATA(&ctl.hdr);
-
-		ctl.hdr.cmsg_level = IPPROTO_IP;
-		ctl.hdr.cmsg_type = IP_PKTINFO;
-		ctl.hdr.cmsg_len = CMSG_LEN(sizeof(*pi));
-		pi->ipi_spec_dst = qp->ctx->dev->addr[w->sgid_index].addr;
-		if (w->mgid_hash)
-			pi->ipi_ifindex = (int)qp->ctx->dev->addr[w->sgid_index].ifindex;
-		msg.msg_control = &ctl;
-		msg.msg_controllen = sizeof(ctl.room);
-	}
-	return sendmsg(qp->ud_io.fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (qp->ctx->dev->n_addr > 1 || w->mgid_hash)
+		return transmit_from(qp, w, buf, len, &to);
+	return sendto(qp->ud_io.fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to,
+		      sizeof(to));
 }
 
 /* One work request. False: the socket is full. */
@@ -148,6 +163,7 @@ void rnic_ud_deliver(struct rnic_qp *qp, const struct wire_seg *seg, const uint8
 			    .byte_len = (uint32_t)len + GRH,
 			    .src_qp = (uint32_t)ntohs(from->sin_port) << 8 | RNIC_UD_INDEX,
 			    .slid = (uint16_t)ntohl(from->sin_addr.s_addr),
+			    .sl = SL_IPV4,
 			    .wc_flags = IBV_WC_GRH};
 	struct rnic_rwqe *wqe = qp->rsp.wqe;
 	struct ibv_pd *pd = qp->srq ? qp->srq->ibv.pd : qp->ibv.pd;
@@ -182,7 +198,8 @@ void rnic_ud_deliver(struct rnic_qp *qp, const struct wire_seg *seg, const uint8
 			   seg->opcode == WIRE_OP_SEND_SE || seg->opcode == WIRE_OP_SEND_IMM_SE);
 }
 
-/* Receives one datagram into the engine's buffer. Its length, or -1. */
+/* Receives one datagram into the engine's buffer, and learns which of our addresses it
+ * was sent to. Its length, or -1. */
 ssize_t rnic_ud_recv(struct rnic_engine *e, int fd, struct sockaddr_in *from, struct in_addr *to)
 {
 	struct iovec iov = {e->rxbuf, RNIC_RXBUF};
@@ -223,26 +240,45 @@ bool rnic_ud_decode(struct rnic_engine *e, struct wire_seg *seg, size_t len)
 	return false;
 }
 
+/* A device with one address knows where a datagram was sent without asking. */
+static ssize_t receive(struct rnic_qp *qp, struct sockaddr_in *from, struct in_addr *to)
+{
+	socklen_t len = sizeof(*from);
+
+	if (qp->ctx->dev->n_addr > 1)
+		return rnic_ud_recv(qp->e, qp->ud_io.fd, from, to);
+	return recvfrom(qp->ud_io.fd, qp->e->rxbuf, RNIC_RXBUF, MSG_DONTWAIT,
+			(struct sockaddr *)from, &len);
+}
+
 static bool ud_ready(struct rnic_io *io, uint32_t events)
 {
 	struct rnic_qp *qp = of(io);
 	bool did = false;
+	unsigned int got = 0, ask = qp->ud_burst ? qp->ud_burst : 1;
 
-	for (int i = 0; i < READS_PER_PASS && events & (EPOLLIN | EPOLLERR); i++) {
+	while (got < ask && events & (EPOLLIN | EPOLLERR)) {
 		struct sockaddr_in from;
 		struct in_addr to = qp->ctx->dev->addr[0].addr;
 		struct wire_seg seg;
-		ssize_t n = rnic_ud_recv(io->e, io->fd, &from, &to);
+		ssize_t n = receive(qp, &from, &to);
 
 		if (n < 0)
 			break;
 		did = true;
+		got++;
 		if (qp->ibv.state < IBV_QPS_RTR || qp->ibv.state == IBV_QPS_ERR)
 			continue; /* not listening */
 		if (rnic_ud_decode(io->e, &seg, (size_t)n))
 			rnic_ud_deliver(qp, &seg, io->e->rxbuf + WIRE_DGRAM_HDR,
 					(size_t)n - WIRE_DGRAM_HDR, &from, to);
 	}
+	if (got < ask)
+		qp->ud_burst = got ? 1 : 0;
+	else if (qp->ud_burst)
+		qp->ud_burst = ask < READS_PER_PASS ? 2 * ask : ask;
+	else
+		qp->ud_burst = 1;
 	if (events & EPOLLOUT) {
 		did = true;
 		rnic_ud_pump(qp);

@@ -35,7 +35,11 @@ for signal in INT TERM; do
 	"${as_user[@]}" "$SOURCE/scripts/demo.sh" >"$tmp/demo" 2>&1 </dev/null &
 	demo=$!
 	set +m
-	sleep 3
+	# Until it is well under way: a server and a client are running then.
+	for ((i = 0; i < 300; i++)); do
+		grep -q "RC send latency" "$tmp/demo" && break
+		sleep 0.1
+	done
 	check_has "$(cat "$tmp/demo")" "RC send latency"
 	kill -$signal $demo
 	code=0
