@@ -12,7 +12,7 @@
 #include "bench_verbs.h"
 
 #define STALL_NS   (50 * BENCH_MS)
-#define QUIET_NS   (20 * BENCH_MS)
+#define QUIET_NS   (100 * BENCH_MS)
 #define WINDOW_MIN 4 /* messages, however long */
 
 struct window {
@@ -120,16 +120,20 @@ static int give_credit(struct bench_qp *q, uint64_t arrived)
 }
 
 /* The client has finished, and since then nothing came for a while. */
-static bool over(struct bench_qp *q, uint64_t last)
+static bool over(struct bench_qp *q, uint64_t last, uint64_t *done)
 {
-	return bench_now() > last + QUIET_NS && bench_ctl_readable(&q->chan.env->ctl);
+	uint64_t now = bench_now();
+
+	if (!*done && bench_ctl_readable(&q->chan.env->ctl))
+		*done = now;
+	return *done && now > *done + QUIET_NS && now > last + QUIET_NS;
 }
 
 int bench_credit_rx(struct bench_chan *chan, struct bench_step *step)
 {
 	struct bench_qp *q = to_qp(chan);
 	uint64_t every = window_limit(q, step->size) / 4;
-	uint64_t t0 = 0, last = 0, credit = every;
+	uint64_t t0 = bench_now(), last = t0, done = 0, credit = every;
 	uint32_t spins = 0;
 
 	while (step->rx_msgs < step->count) {
@@ -142,13 +146,11 @@ int bench_credit_rx(struct bench_chan *chan, struct bench_step *step)
 				continue;
 			if (bench_now() > q->deadline)
 				return -ETIMEDOUT;
-			if (over(q, last))
+			if (over(q, last, &done))
 				break;
 			continue;
 		}
 		last = bench_now();
-		if (!t0)
-			t0 = last;
 		step->rx_msgs += q->arrived;
 		q->unposted += q->arrived;
 		q->arrived = 0;

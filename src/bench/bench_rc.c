@@ -148,7 +148,7 @@ static int rc_tx(struct bench_chan *chan, struct bench_step *step)
 static int rc_rx(struct bench_chan *chan, struct bench_step *step)
 {
 	struct bench_qp *q = to_qp(chan);
-	uint64_t t0 = 0;
+	uint64_t t0 = bench_now();
 
 	while (step->rx_msgs < step->count) {
 		int n = bench_qp_reap(q);
@@ -160,8 +160,6 @@ static int rc_rx(struct bench_chan *chan, struct bench_step *step)
 				return -ETIMEDOUT;
 			continue;
 		}
-		if (!t0)
-			t0 = bench_now();
 		step->rx_msgs += q->arrived;
 		q->unposted += q->arrived;
 		q->arrived = 0;

@@ -106,8 +106,8 @@ int bench_step_bw(struct bench_chan *chan, struct bench_step *step, uint64_t *ns
 	if (!ret)
 		ret = chan->kind->tx(chan, step);
 	ret = finish(chan, step, ret);
-	/* Where messages may vanish, the sender's time is that of a flood: what counts is
-	 * what the receiver saw between the first and the last. */
+	/* Where messages may vanish, the sender's time is that of a flood, and the wait for
+	 * those that do not come: what counts is the receiver's, until the last arrival. */
 	*ns = chan->kind->lossy ? step->rx_ns : bench_now() - t0;
 	return ret;
 }

@@ -197,7 +197,7 @@ static int tcp_tx(struct bench_chan *chan, struct bench_step *step)
 static int tcp_rx(struct bench_chan *chan, struct bench_step *step)
 {
 	struct tcp_chan *t = to_tcp(chan);
-	uint64_t left = step->count * step->size, t0 = 0;
+	uint64_t left = step->count * step->size, t0 = bench_now();
 	int flags = stream_flags(chan), ret;
 
 	while (left) {
@@ -211,8 +211,6 @@ static int tcp_rx(struct bench_chan *chan, struct bench_step *step)
 				return ret;
 			continue;
 		}
-		if (!t0)
-			t0 = bench_now();
 		left -= (uint64_t)n;
 		if (bench_expired(&t->spins, step->deadline))
 			return -ETIMEDOUT;

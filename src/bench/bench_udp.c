@@ -210,15 +210,19 @@ static int gso_tx(struct bench_chan *chan, struct bench_step *step)
 }
 
 /* The client has finished, and since then nothing came for a while. */
-static bool over(struct udp_chan *u, uint64_t now, uint64_t last)
+static bool over(struct udp_chan *u, uint64_t last, uint64_t *done)
 {
-	return now > last + QUIET_NS && bench_ctl_readable(&u->chan.env->ctl);
+	uint64_t now = bench_now();
+
+	if (!*done && bench_ctl_readable(&u->chan.env->ctl))
+		*done = now;
+	return *done && now > *done + QUIET_NS && now > last + QUIET_NS;
 }
 
 static int udp_rx(struct bench_chan *chan, struct bench_step *step)
 {
 	struct udp_chan *u = to_udp(chan);
-	uint64_t all = step->count * step->size, t0 = 0, last = 0;
+	uint64_t all = step->count * step->size, t0 = bench_now(), last = t0, done = 0;
 	uint32_t spins = 0;
 
 	while (step->rx_bytes < all) {
@@ -227,8 +231,6 @@ static int udp_rx(struct bench_chan *chan, struct bench_step *step)
 		if (n >= 0) {
 			step->rx_bytes += (uint64_t)n;
 			last = bench_now();
-			if (!t0)
-				t0 = last;
 			continue;
 		}
 		if (errno != EAGAIN && errno != EINTR)
@@ -236,11 +238,9 @@ static int udp_rx(struct bench_chan *chan, struct bench_step *step)
 		if (++spins & 255)
 			continue;
 
-		uint64_t now = bench_now();
-
-		if (now > step->deadline)
+		if (bench_now() > step->deadline)
 			return -ETIMEDOUT;
-		if (over(u, now, last))
+		if (over(u, last, &done))
 			break;
 	}
 	step->rx_msgs = step->rx_bytes / step->size;

@@ -239,8 +239,11 @@ bool rnic_engine_poll(struct rnic_engine *e)
 	/* relaxed: a hint to the progress thread, nothing is published with it. Given
 	 * before the lock is had: the thread that holds it shall make way. */
 	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
-	if (pthread_mutex_trylock(&e->lock))
+	if (pthread_mutex_trylock(&e->lock)) {
+		/* Whoever is at it may have lost this very core to us. */
+		sched_yield();
 		return false;
+	}
 	did = pass(e, now, false);
 	rnic_unlock(e);
 	if (did)
@@ -250,23 +253,27 @@ bool rnic_engine_poll(struct rnic_engine *e)
 	return true;
 }
 
+/* Held back while somebody polls; but the poller may stop, so the thread must know: a
+ * watching one would sleep until the next packet. */
+void rnic_due_add(struct rnic_engine *e, struct rnic_due *d)
+{
+	if (!list_empty(&d->link))
+		return;
+	d->since = e->now;
+	list_add_tail(&d->link, &e->due);
+	if (atomic_load_explicit(&e->watch_until, memory_order_relaxed))
+		rnic_engine_kick(e);
+}
+
 /* ---- the progress thread ---- */
 
 void rnic_engine_kick(struct rnic_engine *e)
 {
 	uint64_t one = 1;
 
-	e->watch_until = 0; /* one kick is enough */
+	atomic_store_explicit(&e->watch_until, 0, memory_order_relaxed); /* one is enough */
 	if (write(e->wakefd, &one, sizeof(one)) < 0)
 		return; /* EAGAIN: the counter is already non-zero, which wakes as well */
-}
-
-static bool wake_ready(struct rnic_io *io, uint32_t events)
-{
-	uint64_t n;
-
-	(void)events;
-	return read(io->fd, &n, sizeof(n)) == sizeof(n);
 }
 
 void rnic_engine_unpark(struct rnic_engine *e)
@@ -299,8 +306,12 @@ static void park(struct rnic_engine *e)
  * that is gone by then. */
 static void watch(struct rnic_engine *e, uint64_t next)
 {
-	struct pollfd pfd = {.fd = e->epfd, .events = POLLIN};
+	/* Kicks come on a descriptor of their own, which nobody else reads: a kick that a
+	 * poller swallowed would leave the thread asleep. */
+	struct pollfd pfd[] = {{.fd = e->epfd, .events = POLLIN},
+			       {.fd = e->wakefd, .events = POLLIN}};
 	struct timespec ts, *timeout = NULL;
+	uint64_t kicks;
 
 	if (next != UINT64_MAX) {
 		uint64_t now = util_now_ns(), left = next > now ? next - now : 0;
@@ -310,23 +321,26 @@ static void watch(struct rnic_engine *e, uint64_t next)
 		timeout = &ts;
 	}
 	e->park_ns = PARK_MIN_NS;
-	ppoll(&pfd, 1, timeout, NULL);
+	if (ppoll(pfd, 2, timeout, NULL) > 0 && pfd[1].revents)
+		while (read(e->wakefd, &kicks, sizeof(kicks)) > 0)
+			;
+	/* relaxed: who arms a timer or owes something from here on need not wake us, we
+	 * are going to look under the lock anyway */
+	atomic_store_explicit(&e->watch_until, 0, memory_order_relaxed);
 }
 
-/* A pass of the thread. Returns when it next has to be there, 0 for at once. */
+/* A pass of the thread, which has the lock. Returns when it next has to be there, 0 for at once. */
 static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
 {
 	uint64_t next = 0;
 
-	rnic_lock(e);
-	e->watch_until = 0;
 	if (!pass(e, now, true))
 		next = rnic_timer_next(e);
 	e->in_pass = true;
 	run_due(e, UINT64_MAX); /* nobody will be back soon: what is owed goes out now */
 	e->in_pass = false;
 	reap(e);
-	e->watch_until = next;
+	atomic_store_explicit(&e->watch_until, next, memory_order_relaxed);
 	rnic_unlock(e);
 	return next;
 }
@@ -338,9 +352,9 @@ static void *thread_main(void *arg)
 	while (!atomic_load(&e->stop)) {
 		uint64_t now = util_now_ns(), next;
 
-		/* Without the lock: a thread that queues for it makes every unlock of
-		 * the poller a system call. */
-		if (poller_active(e, now)) {
+		/* Never queues for the lock: that would make every unlock of the others a
+		 * system call. Who has it makes progress anyway, or will not be long. */
+		if (poller_active(e, now) || pthread_mutex_trylock(&e->lock)) {
 			park(e);
 			continue;
 		}
@@ -422,9 +436,7 @@ static struct rnic_engine *engine_new(void)
 	e->rxbuf = malloc(RNIC_RXBUF);
 	e->txbuf = malloc(RNIC_TXBUF);
 	e->scratch = malloc(65536);
-	e->wake_io = (struct rnic_io){.fd = e->wakefd, .ready = wake_ready};
-	if (e->epfd < 0 || e->wakefd < 0 || !e->mrs || !e->qps || !e->rxbuf || !e->txbuf || !e->scratch ||
-	    rnic_io_add(e, &e->wake_io, EPOLLIN)) {
+	if (e->epfd < 0 || e->wakefd < 0 || !e->mrs || !e->qps || !e->rxbuf || !e->txbuf || !e->scratch) {
 		engine_free(e);
 		return NULL;
 	}
@@ -502,6 +514,7 @@ struct rnic_engine *rnic_engine_fork_child(void)
 			io->fd = -1;
 		}
 		close(e->epfd);
+		close(e->wakefd);
 		e->epfd = e->wakefd = -1;
 		rnic_unlock(e);
 	}

@@ -71,7 +71,6 @@ struct rnic_engine {
 	int refs; /* open contexts; protected by the global lock */
 	bool dead; /* inherited through a fork */
 	int epfd, wakefd;
-	struct rnic_io wake_io;
 	struct list_head ios, graveyard;
 	int n_data, n_blocked; /* data sockets; those that wait to become writable */
 
@@ -99,7 +98,9 @@ struct rnic_engine {
 	pthread_t thread;
 	atomic_uint_fast64_t last_poll; /* when an application thread last ran a pass */
 	atomic_uint parked;             /* futex: 1 while the thread is parked */
-	uint64_t watch_until;           /* what the watching thread will wake for by itself */
+	/* When the watching thread wakes by itself; 0 while it does not watch. Written
+	 * under the lock, or by the thread when it stops watching. */
+	atomic_uint_fast64_t watch_until;
 	uint64_t park_ns;               /* current park interval, adapts */
 
 	atomic_uint empty_polls; /* in a row, by any thread */
@@ -146,13 +147,7 @@ int rnic_engine_start(struct rnic_engine *e);
 
 /* All of these need the lock. */
 void rnic_engine_kick(struct rnic_engine *e); /* wakes a watching thread */
-static inline void rnic_due_add(struct rnic_engine *e, struct rnic_due *d)
-{
-	if (list_empty(&d->link)) {
-		d->since = e->now;
-		list_add_tail(&d->link, &e->due);
-	}
-}
+void rnic_due_add(struct rnic_engine *e, struct rnic_due *d);
 int rnic_io_add(struct rnic_engine *e, struct rnic_io *io, uint32_t events);
 void rnic_io_want(struct rnic_io *io, uint32_t events);
 /* Closes the descriptor at once; the object is released when no pass can touch it. */

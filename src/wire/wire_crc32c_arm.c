@@ -2,7 +2,6 @@
 #include "wire_crc32c_impl.h"
 
 #if defined(__aarch64__)
-#include <arm_acle.h>
 #include <endian.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -10,13 +9,22 @@
 #ifndef HWCAP_CRC32
 #define HWCAP_CRC32 (1 << 7)
 #endif
-#if defined(__clang__)
-#define WIRE_CRC __attribute__((target("crc")))
-#else
-#define WIRE_CRC __attribute__((target("+crc")))
-#endif
 
-static WIRE_CRC uint32_t crc_arm(uint32_t crc, const void *data, size_t len)
+/* In assembly, because arm_acle.h offers these only if the whole file is compiled
+ * for a CPU that has them. */
+static inline uint32_t step8(uint32_t crc, uint64_t v)
+{
+	__asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(crc) : "r"(le64toh(v)));
+	return crc;
+}
+
+static inline uint32_t step1(uint32_t crc, uint8_t v)
+{
+	__asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(crc) : "r"((uint32_t)v));
+	return crc;
+}
+
+static uint32_t crc_arm(uint32_t crc, const void *data, size_t len)
 {
 	const uint8_t *p = data;
 
@@ -25,14 +33,14 @@ static WIRE_CRC uint32_t crc_arm(uint32_t crc, const void *data, size_t len)
 		uint64_t v;
 
 		memcpy(&v, p, sizeof(v));
-		crc = __crc32cd(crc, le64toh(v));
+		crc = step8(crc, v);
 	}
 	while (len--)
-		crc = __crc32cb(crc, *p++);
+		crc = step1(crc, *p++);
 	return ~crc;
 }
 
-static WIRE_CRC uint32_t copy_arm(uint32_t crc, void *dst, const void *src, size_t len)
+static uint32_t copy_arm(uint32_t crc, void *dst, const void *src, size_t len)
 {
 	const uint8_t *s = src;
 	uint8_t *d = dst;
@@ -43,13 +51,13 @@ static WIRE_CRC uint32_t copy_arm(uint32_t crc, void *dst, const void *src, size
 
 		memcpy(&v, s, sizeof(v));
 		memcpy(d, &v, sizeof(v));
-		crc = __crc32cd(crc, le64toh(v));
+		crc = step8(crc, v);
 	}
 	while (len--) {
 		uint8_t v = *s++;
 
 		*d++ = v;
-		crc = __crc32cb(crc, v);
+		crc = step1(crc, v);
 	}
 	return ~crc;
 }
