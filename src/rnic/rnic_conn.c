@@ -149,7 +149,7 @@ static int send_hello(struct rnic_conn *c, const struct rnic_qp *qp, bool reply)
 	hs.crc = c->crc;
 	c->rx_marked = hs.markers;
 	len = wire_mpa_hs_encode(&hs, buf, sizeof(buf));
-	return len < 0 ? len : rnic_stream_write(c, buf, (size_t)len);
+	return len < 0 ? len : rnic_stream_write(c, buf, (size_t)len, false);
 }
 
 static void send_reject(struct rnic_conn *c)
@@ -159,7 +159,7 @@ static void send_reject(struct rnic_conn *c)
 	int len = wire_mpa_hs_encode(&hs, buf, sizeof(buf));
 
 	if (len > 0)
-		rnic_stream_write(c, buf, (size_t)len);
+		rnic_stream_write(c, buf, (size_t)len, false);
 	rnic_conn_lost(c);
 }
 

@@ -110,8 +110,9 @@ void rnic_conn_free(struct rnic_io *io);
 /* Sends whatever can be sent. */
 void rnic_stream_pump(struct rnic_conn *c);
 bool rnic_stream_ready(struct rnic_io *io, uint32_t events);
-/* Hands these bytes to the kernel, or keeps what it does not take. 0 or -errno. */
-int rnic_stream_write(struct rnic_conn *c, const uint8_t *buf, size_t len);
+/* Hands these bytes to the kernel, or keeps what it does not take. `more`: others
+ * follow at once. 0 or -errno. */
+int rnic_stream_write(struct rnic_conn *c, const uint8_t *buf, size_t len, bool more);
 /* An acknowledgement is owed; it goes out with the next frame or the next pass. */
 void rnic_stream_owe_ack(struct rnic_conn *c);
 
@@ -138,7 +139,5 @@ size_t rnic_frame_control(struct rnic_conn *c, uint8_t *buf, uint8_t type, uint8
 
 /* Builds the next response frame of a connection; 0 when none is owed. */
 size_t rnic_rsp_frame(struct rnic_conn *c, uint8_t *buf);
-
-extern uint32_t rnic_fpdu_payload; /* largest payload of one frame */
 
 #endif

@@ -6,7 +6,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "rnic_conn.h"
-#include "rnic_tune.h"
 
 /* Not an assigned vendor: programs that have tables of known adapters must not find us
  * there and take us for one. */
@@ -136,7 +135,6 @@ struct ibv_context *rnic_open_device(struct ibv_device *dev)
 		goto fail;
 	}
 	rnic_guard_init();
-	rnic_fpdu_payload = (uint32_t)util_tune_uint(rnic_tune(RNIC_TUNE_FPDU));
 	ctx->dev = (const struct rnic_device *)dev;
 	ctx->vctx.context.device = dev;
 	ctx->vctx.context.cmd_fd = -1;
@@ -239,7 +237,7 @@ int rnic_query_gid_entry(struct ibv_context *ibctx, uint32_t port, uint32_t inde
 	if (port != 1)
 		return EINVAL;
 	if (index >= (uint32_t)dev->n_addr)
-		return ENODATA;
+		return EINVAL;
 	memset(entry, 0, sizeof(*entry));
 	entry->gid.raw[10] = entry->gid.raw[11] = 0xff;
 	memcpy(entry->gid.raw + 12, &dev->addr[index].addr, 4);

@@ -428,6 +428,7 @@ static struct rnic_engine *engine_new(void)
 	e->park_ns = PARK_MIN_NS;
 	e->ask_every = e->ask_in = 1;
 	atomic_store(&e->yield_after, YIELD_MIN);
+	e->fpdu_payload = (uint32_t)util_tune_uint(rnic_tune(RNIC_TUNE_FPDU));
 	e->use_thread = util_tune_bool(rnic_tune(RNIC_TUNE_PROGRESS));
 	e->epfd = epoll_create1(EPOLL_CLOEXEC);
 	e->wakefd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

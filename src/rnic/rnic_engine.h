@@ -106,6 +106,7 @@ struct rnic_engine {
 	atomic_uint empty_polls; /* in a row, by any thread */
 	atomic_uint yield_after; /* this many of them, give others the core */
 
+	uint32_t fpdu_payload; /* largest payload of one frame */
 	uint8_t *rxbuf, *txbuf;
 	uint8_t *scratch; /* one ULPDU without its markers */
 

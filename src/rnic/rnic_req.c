@@ -82,7 +82,7 @@ static size_t data_frame(struct rnic_qp *qp, struct rnic_swqe *w, uint8_t *buf)
 	bool send = w->opcode == IBV_WR_SEND || w->opcode == IBV_WR_SEND_WITH_IMM;
 	struct rnic_req *req = &qp->req;
 	uint64_t left = w->length - req->off;
-	uint32_t len = left > rnic_fpdu_payload ? rnic_fpdu_payload : (uint32_t)left;
+	uint32_t len = left > qp->e->fpdu_payload ? qp->e->fpdu_payload : (uint32_t)left;
 	struct rnic_frame f;
 	struct wire_seg seg;
 

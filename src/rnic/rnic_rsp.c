@@ -367,7 +367,7 @@ static size_t atomic_response(struct rnic_conn *c, const struct rnic_job *job, u
 static size_t read_response(struct rnic_conn *c, struct rnic_job *job, uint8_t *buf)
 {
 	uint32_t left = job->len - job->off;
-	uint32_t len = left > rnic_fpdu_payload ? rnic_fpdu_payload : left;
+	uint32_t len = left > c->e->fpdu_payload ? c->e->fpdu_payload : left;
 	struct wire_seg seg = {.opcode = WIRE_OP_READ_RESP,
 			       .tagged = true,
 			       .last = len == left,

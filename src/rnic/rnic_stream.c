@@ -1,6 +1,8 @@
 /* Traffic on an open connection: what goes out in which order, and taking the byte
  * stream apart. */
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +15,9 @@
 /* A pass gives one connection at most this many reads, so that others get their turn. */
 #define READS_PER_PASS 4
 
-uint32_t rnic_fpdu_payload = 32768;
+/* Bytes handed to the kernel in one call, if there are as many. */
+#define BATCH 65536
+_Static_assert(BATCH + WIRE_MPA_FPDU_MAX <= RNIC_TXBUF, "a batch and its last frame fit");
 
 /* ---- sending ---- */
 
@@ -36,21 +40,22 @@ static int keep(struct rnic_conn *c, const uint8_t *buf, size_t len)
 }
 
 /* Returns the bytes taken, or -errno; a full socket takes 0. */
-static ssize_t put(struct rnic_conn *c, const uint8_t *buf, size_t len)
+static ssize_t put(struct rnic_conn *c, const uint8_t *buf, size_t len, bool more)
 {
-	ssize_t n = send(c->io.fd, buf, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t n = send(c->io.fd, buf, len,
+			 MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
 
 	if (n >= 0)
 		return n;
 	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
-int rnic_stream_write(struct rnic_conn *c, const uint8_t *buf, size_t len)
+int rnic_stream_write(struct rnic_conn *c, const uint8_t *buf, size_t len, bool more)
 {
 	ssize_t n = 0;
 
 	if (c->pend_off == c->pend_len) {
-		n = put(c, buf, len);
+		n = put(c, buf, len, more);
 		if (n < 0)
 			return (int)n;
 	}
@@ -63,7 +68,8 @@ int rnic_stream_write(struct rnic_conn *c, const uint8_t *buf, size_t len)
 static int flush_pending(struct rnic_conn *c)
 {
 	while (c->pend_off < c->pend_len) {
-		ssize_t n = put(c, c->pend + c->pend_off, c->pend_len - c->pend_off);
+		ssize_t n = put(c, c->pend + c->pend_off, c->pend_len - c->pend_off,
+				false);
 
 		if (n < 0)
 			return (int)n;
@@ -169,7 +175,7 @@ static int write_marked(struct rnic_conn *c, uint8_t *buf, size_t len)
 		size_t n = wire_mpa_mark_fpdu(&c->tx_mark, out, buf + at + WIRE_MPA_LEN_HDR,
 					      ulpdu_len, c->crc);
 
-		err = rnic_stream_write(c, out, n);
+		err = rnic_stream_write(c, out, n, true);
 		at += wire_mpa_fpdu_len(ulpdu_len);
 	}
 	free(out);
@@ -184,9 +190,17 @@ static void finish(struct rnic_conn *c)
 	shutdown(c->io.fd, SHUT_WR);
 }
 
+static void uncork(struct rnic_conn *c)
+{
+	int on = 1;
+
+	setsockopt(c->io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
 void rnic_stream_pump(struct rnic_conn *c)
 {
 	struct rnic_engine *e = c->e;
+	bool held = false; /* TCP waits for more */
 	int err = 0;
 
 	if (c->io.fd < 0 || (c->state != RNIC_CONN_UP && c->state != RNIC_CONN_LINGER))
@@ -194,21 +208,23 @@ void rnic_stream_pump(struct rnic_conn *c)
 	c->want_pump = false;
 	err = flush_pending(c);
 	while (!err) {
-		size_t len = 0, n;
+		size_t len = 0, n = 1;
 
-		while (len + WIRE_MPA_FPDU_MAX <= RNIC_TXBUF && len < 65536) {
+		while (n && len < BATCH) {
 			n = next_frame(c, e->txbuf + len);
-			if (!n)
-				break;
 			len += n;
 		}
 		if (!len)
 			break;
+		/* While there is more to come, TCP fills its segments across calls. */
 		err = c->tx_marked ? write_marked(c, e->txbuf, len)
-				   : rnic_stream_write(c, e->txbuf, len);
+				   : rnic_stream_write(c, e->txbuf, len, n != 0);
+		held = n != 0 || c->tx_marked;
 		if (!err && c->pend_off < c->pend_len)
 			err = -EAGAIN;
 	}
+	if (held && !err)
+		uncork(c); /* more was expected, but none came */
 	if (c->qp && c->qp->conn == c)
 		rnic_req_reap(c->qp);
 	if (c->failed && c->qp)

@@ -201,7 +201,7 @@ static void make_qp(struct end *e)
 		attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 		attr.create_flags = o->create_flags;
 	}
-	e->qp = ibv_create_qp_ex(e->rig->ctx, &attr);
+	e->qp = verbs_get_ctx(e->rig->ctx)->create_qp_ex(e->rig->ctx, &attr);
 	CHECK(e->qp);
 	e->ex = rnic_qp_to_qp_ex(e->qp);
 	CHECK(!!e->ex == o->ex);
