@@ -23,6 +23,7 @@
 #define STRANGERS_MAX 4096
 
 static bool handshake_ready(struct rnic_io *io, uint32_t events);
+static bool we_connect(const struct rnic_qp *qp);
 
 void rnic_conn_free(struct rnic_io *io)
 {
@@ -71,7 +72,7 @@ static void reconnect_later(struct rnic_qp *qp)
 void rnic_conn_lost(struct rnic_conn *c)
 {
 	struct rnic_qp *qp = c->qp;
-	bool was_up = c->state == RNIC_CONN_UP || c->state == RNIC_CONN_REPLIED;
+	bool was_up = c->state == RNIC_CONN_UP;
 
 	if (c->io.fd < 0)
 		return;
@@ -81,7 +82,7 @@ void rnic_conn_lost(struct rnic_conn *c)
 		if (was_up) {
 			qp->lost = true;
 			rnic_req_watch(qp);
-		} else {
+		} else if (we_connect(qp)) {
 			reconnect_later(qp);
 		}
 	}
@@ -119,7 +120,10 @@ fail:
 
 static int alloc_jobs(struct rnic_conn *c, struct rnic_qp *qp)
 {
-	c->job_cap = qp->attr.max_dest_rd_atomic ? qp->attr.max_dest_rd_atomic : 1;
+	/* a power of two, so that indices may wrap */
+	for (c->job_cap = 1; c->job_cap < qp->attr.max_dest_rd_atomic;)
+		c->job_cap *= 2;
+	c->job_max = qp->attr.max_dest_rd_atomic;
 	c->jobs = calloc(c->job_cap, sizeof(*c->jobs));
 	return c->jobs ? 0 : -ENOMEM;
 }

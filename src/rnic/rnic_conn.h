@@ -62,7 +62,7 @@ struct rnic_conn {
 	bool owe_ack, owe_rnr, owe_ready, owe_retry, owe_probe;
 	uint32_t ready_seq, retry_seq;
 	struct rnic_job *jobs; /* ring */
-	uint32_t job_head, job_tail, job_cap;
+	uint32_t job_head, job_tail, job_cap, job_max;
 	uint32_t atomic_msn;
 	bool turn; /* whose turn it is: responses or requests */
 	bool want_pump; /* something changed that may let frames go out */

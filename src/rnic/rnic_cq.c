@@ -34,6 +34,7 @@ struct ibv_comp_channel *rnic_create_comp_channel(struct ibv_context *ctx)
 	rnic_lock(e);
 	list_add_tail(&ch->link, &e->channels);
 	rnic_unlock(e);
+	rnic_ctx_hold(ctx);
 	return &ch->ibv;
 }
 
@@ -53,6 +54,7 @@ int rnic_destroy_comp_channel(struct ibv_comp_channel *channel)
 	if (ch->ibv.fd >= 0)
 		close(ch->ibv.fd);
 	pthread_mutex_destroy(&ch->lock);
+	rnic_ctx_put(ch->ibv.context);
 	free(ch);
 	return 0;
 }
@@ -156,6 +158,7 @@ static struct rnic_cq *cq_new(struct ibv_context *ctx, uint32_t cqe, void *cq_co
 		channel->refcnt++;
 		rnic_unlock(e);
 	}
+	rnic_ctx_hold(ctx);
 	return cq;
 }
 
@@ -256,6 +259,7 @@ int rnic_destroy_cq(struct ibv_cq *ibcq)
 	pthread_mutex_destroy(&cq->lock);
 	pthread_mutex_destroy(&ibcq->mutex);
 	pthread_cond_destroy(&ibcq->cond);
+	rnic_ctx_put(ibcq->context);
 	free(cq->ring);
 	free(cq);
 	return 0;

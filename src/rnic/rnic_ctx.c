@@ -135,6 +135,7 @@ struct ibv_context *rnic_open_device(struct ibv_device *dev)
 		goto fail;
 	}
 	rnic_guard_init();
+	atomic_store(&ctx->refs, 1);
 	ctx->dev = (const struct rnic_device *)dev;
 	ctx->vctx.context.device = dev;
 	ctx->vctx.context.cmd_fd = -1;
@@ -152,10 +153,17 @@ fail:
 	return NULL;
 }
 
-int rnic_close_device(struct ibv_context *ibctx)
+void rnic_ctx_hold(struct ibv_context *ibctx)
+{
+	atomic_fetch_add(&rnic_ctx(ibctx)->refs, 1);
+}
+
+void rnic_ctx_put(struct ibv_context *ibctx)
 {
 	struct rnic_ctx *ctx = rnic_ctx(ibctx);
 
+	if (atomic_fetch_sub(&ctx->refs, 1) > 1)
+		return;
 	rnic_lock(ctx->e);
 	list_del(&ctx->link);
 	rnic_unlock(ctx->e);
@@ -166,6 +174,11 @@ int rnic_close_device(struct ibv_context *ibctx)
 	pthread_mutex_destroy(&ctx->ev_lock);
 	pthread_mutex_destroy(&ibctx->mutex);
 	free(ctx);
+}
+
+int rnic_close_device(struct ibv_context *ctx)
+{
+	rnic_ctx_put(ctx);
 	return 0;
 }
 

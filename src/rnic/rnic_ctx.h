@@ -12,6 +12,7 @@ struct rnic_ctx {
 	struct rnic_engine *e;
 	const struct rnic_device *dev;
 	struct list_head link; /* on e->contexts */
+	atomic_int refs; /* the application's, and one for each object made from it */
 	pthread_mutex_t ev_lock;
 	struct list_head events;
 };
@@ -20,6 +21,11 @@ static inline struct rnic_ctx *rnic_ctx(struct ibv_context *ctx)
 {
 	return container_of(ctx, struct rnic_ctx, vctx.context);
 }
+
+/* A program may close a device before it has destroyed everything on it: the context
+ * goes with the last of its objects. */
+void rnic_ctx_hold(struct ibv_context *ctx);
+void rnic_ctx_put(struct ibv_context *ctx);
 
 /* Queues an event. The element is named by the object that the type implies. */
 void rnic_event_raise(struct rnic_ctx *ctx, enum ibv_event_type type, void *object);

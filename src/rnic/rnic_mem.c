@@ -26,6 +26,7 @@ struct ibv_pd *rnic_alloc_pd(struct ibv_context *ctx)
 	if (!pd)
 		return NULL;
 	pd->ibv.context = ctx;
+	rnic_ctx_hold(ctx);
 	return &pd->ibv;
 }
 
@@ -33,6 +34,7 @@ int rnic_dealloc_pd(struct ibv_pd *ibpd)
 {
 	if (atomic_load(&rnic_pd(ibpd)->refs))
 		return EBUSY;
+	rnic_ctx_put(ibpd->context);
 	free(ibpd);
 	return 0;
 }

@@ -63,7 +63,7 @@ static const struct transition table[] = {
 static bool allowed(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_type type, int mask)
 {
 	mask &= ~(IBV_QP_STATE | IBV_QP_CUR_STATE);
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+	if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET))
 		return !mask;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		const struct transition *t = &table[i];
@@ -164,7 +164,7 @@ static void enter_state(struct rnic_qp *qp, enum ibv_qp_state to)
 		rnic_qp_error(qp);
 		return;
 	}
-	qp->ibv.state = to;
+	rnic_qp_set_state(qp, to);
 	if (qp->ibv.qp_type == IBV_QPT_UD) {
 		if (to == IBV_QPS_RTS)
 			rnic_ud_pump(qp);

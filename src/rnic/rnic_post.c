@@ -116,7 +116,7 @@ int rnic_may_post(const struct rnic_qp *qp)
 {
 	if (qp->e->dead)
 		return EIO;
-	switch (qp->ibv.state) {
+	switch (rnic_qp_state(qp)) {
 	case IBV_QPS_RTS:
 	case IBV_QPS_SQD:
 	case IBV_QPS_SQE:
@@ -191,12 +191,12 @@ int rnic_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 	bool wake = false;
 	int err;
 
-	if (qp->e->dead || qp->srq || ibqp->state == IBV_QPS_RESET) {
+	if (qp->e->dead || qp->srq || rnic_qp_state(qp) == IBV_QPS_RESET) {
 		*bad = wr;
 		return qp->e->dead ? EIO : EINVAL;
 	}
 	err = rnic_rq_post(&qp->own_rq, wr, bad, &wake);
-	if (wake || ibqp->state == IBV_QPS_ERR) {
+	if (wake || rnic_qp_state(qp) == IBV_QPS_ERR) {
 		rnic_enter(qp->e);
 		if (ibqp->state == IBV_QPS_ERR)
 			rnic_qp_error(qp); /* flushes what was just posted */

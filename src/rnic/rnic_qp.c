@@ -44,14 +44,16 @@ void rnic_flush_sq(struct rnic_qp *qp)
 {
 	for (;;) {
 		uint32_t head = rnic_sq_head(qp);
-		struct rnic_swqe *w = rnic_swqe(qp, head);
+		struct rnic_swqe w;
 
 		if (head == qp->sq.tail)
 			break;
-		/* first, because a full completion queue brings us back here */
+		/* The head moves first, because a full completion queue brings us back
+		 * here; from then on the slot may be written by a poster. */
+		w = *rnic_swqe(qp, head);
 		atomic_store_explicit(&qp->sq.head, head + 1, memory_order_release);
 		qp->sq.tx = head + 1;
-		rnic_complete_send(qp, w, w->status ? w->status : IBV_WC_WR_FLUSH_ERR);
+		rnic_complete_send(qp, &w, w.status ? w.status : IBV_WC_WR_FLUSH_ERR);
 	}
 	qp->req.off = 0;
 	qp->req.reads = 0;
@@ -98,7 +100,7 @@ void rnic_qp_error(struct rnic_qp *qp)
 	if (qp->ibv.state == IBV_QPS_RESET)
 		return;
 	if (qp->ibv.state != IBV_QPS_ERR) {
-		qp->ibv.state = IBV_QPS_ERR;
+		rnic_qp_set_state(qp, IBV_QPS_ERR);
 		if (qp->ibv.qp_type != IBV_QPT_UD)
 			let_go(qp);
 	}
@@ -109,13 +111,13 @@ void rnic_qp_error(struct rnic_qp *qp)
 void rnic_qp_sq_error(struct rnic_qp *qp)
 {
 	if (qp->ibv.state == IBV_QPS_RTS || qp->ibv.state == IBV_QPS_SQD)
-		qp->ibv.state = IBV_QPS_SQE;
+		rnic_qp_set_state(qp, IBV_QPS_SQE);
 	rnic_flush_sq(qp);
 }
 
 void rnic_qp_reset(struct rnic_qp *qp)
 {
-	qp->ibv.state = IBV_QPS_RESET;
+	rnic_qp_set_state(qp, IBV_QPS_RESET);
 	if (qp->ibv.qp_type != IBV_QPT_UD)
 		let_go(qp);
 	rnic_req_reset(qp);

@@ -151,6 +151,18 @@ static inline struct rnic_qp *rnic_qp(struct ibv_qp *qp)
 	return (struct rnic_qp *)qp;
 }
 
+/* The state is written under the engine's lock, and read there, or here without it.
+ * relaxed: who must not miss a change looks again under the lock. */
+static inline enum ibv_qp_state rnic_qp_state(const struct rnic_qp *qp)
+{
+	return __atomic_load_n(&qp->ibv.state, __ATOMIC_RELAXED);
+}
+
+static inline void rnic_qp_set_state(struct rnic_qp *qp, enum ibv_qp_state state)
+{
+	__atomic_store_n(&qp->ibv.state, state, __ATOMIC_RELAXED);
+}
+
 static inline struct rnic_swqe *rnic_swqe(struct rnic_qp *qp, uint32_t i)
 {
 	return (struct rnic_swqe *)(qp->sq.ring + (i & (qp->sq.cap - 1)) * qp->sq.stride);

@@ -242,6 +242,8 @@ void rnic_req_reap(struct rnic_qp *qp)
 		if (head == qp->sq.tx || !complete(qp, w))
 			break;
 		rnic_complete_send(qp, w, IBV_WC_SUCCESS);
+		if (rnic_sq_head(qp) != head)
+			return; /* a full completion queue: all is flushed */
 		/* release: the slot may be written by a poster that sees the new head */
 		atomic_store_explicit(&qp->sq.head, head + 1, memory_order_release);
 	}
@@ -253,8 +255,8 @@ void rnic_req_fail(struct rnic_qp *qp, enum ibv_wc_status status)
 	uint32_t head = rnic_sq_head(qp);
 
 	if (head != qp->sq.tail) {
-		rnic_complete_send(qp, rnic_swqe(qp, head), status);
-		atomic_store_explicit(&qp->sq.head, head + 1, memory_order_release);
+		/* Flushing reports the reason for the first one. */
+		rnic_swqe(qp, head)->status = (uint8_t)status;
 	}
 	if (qp->ibv.qp_type == IBV_QPT_RC)
 		rnic_qp_error(qp);

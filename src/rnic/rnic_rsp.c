@@ -212,7 +212,7 @@ static int do_imm(struct rnic_qp *qp, struct rnic_conn *c, const struct wire_seg
 
 static struct rnic_job *new_job(struct rnic_conn *c)
 {
-	if (c->job_tail - c->job_head == c->job_cap)
+	if (c->job_tail - c->job_head >= c->job_max)
 		return NULL;
 	c->want_pump = true;
 	return &c->jobs[c->job_tail++ % c->job_cap];
