@@ -2,6 +2,8 @@
 # The demo: stock perftest programs on the software RNIC beside raw sockets, between two
 # network namespaces, as one table. Takes less than a minute. Everything that it starts
 # it also ends.
+#
+#   scripts/demo.sh [--quick]      --quick: a tenth of the iterations, rough numbers
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 # shellcheck source=scripts/hosts.sh
@@ -11,19 +13,29 @@ hosts_enter "$PWD/scripts/demo.sh" "$@"
 BUILD=${WEFT_BUILD:-$PWD/build}
 WEFT=$BUILD/bin/weft
 PERF=$BUILD/bin/weft-perf
-LIMIT=20 # seconds for one measurement; each takes about one
+LIMIT=30 # seconds for one measurement; each takes about two
+iterations=20000 big=2000 rounds=6
+if [ "${1:-}" = --quick ]; then
+	iterations=2000 big=500 rounds=2
+fi
 port=18515
-pids=()
 tmp=$(mktemp -d)
 failed=0
 
+# By the shell's own list of what it started: a number that we had yet to write down
+# when the signal came is on it. Again until they are gone: a child that has not yet
+# become its program still has this shell's handlers.
 cleanup() {
-	local pid
-	trap - EXIT INT TERM
-	for pid in "${pids[@]+"${pids[@]}"}"; do
-		kill "$pid" 2>/dev/null
+	local i pids
+	trap '' INT TERM
+	trap - EXIT
+	for ((i = 0; i < 40; i++)); do
+		pids=$(jobs -pr)
+		[ -n "$pids" ] || break
+		# shellcheck disable=SC2086 # one word each
+		kill $pids 2>/dev/null
+		sleep 0.05
 	done
-	hosts_down
 	rm -rf "$tmp"
 }
 trap cleanup EXIT
@@ -43,7 +55,7 @@ fi
 # $tmp/out. In both, the word PORT stands for a fresh port number and HOST for the
 # server's address.
 pair() {
-	local server=() client=() word server_pid client_pid result
+	local server=() client=() word server_pid client_pid result i
 	port=$((port + 1))
 	while [ "$1" != -- ]; do
 		server+=("${1/#PORT/$port}")
@@ -56,11 +68,9 @@ pair() {
 	done
 	start_b "${server[@]}" >"$tmp/server" 2>&1 </dev/null
 	server_pid=$!
-	pids+=("$server_pid")
 	hosts_wait_port "$port" "$server_pid"
 	timeout "$LIMIT" "${client[@]}" >"$tmp/out" 2>"$tmp/err" </dev/null &
 	client_pid=$!
-	pids+=("$client_pid")
 	wait "$client_pid"
 	result=$?
 	if [ $result -ne 0 ]; then
@@ -75,7 +85,6 @@ pair() {
 	done
 	kill "$server_pid" 2>/dev/null
 	wait "$server_pid" 2>/dev/null
-	pids=()
 	return $result
 }
 
@@ -93,7 +102,7 @@ perftest() {
 }
 
 # The median, in microseconds.
-latency() { perftest 5 "$@" -n 20000; }
+latency() { perftest 5 "$@" -n $iterations; }
 
 # The average, in 10^6 bytes per second.
 bandwidth() {
@@ -105,7 +114,7 @@ bandwidth() {
 # its cores by itself, the same ones.
 raw() {
 	pair "$PERF" server -q -p PORT -- \
-		"$PERF" "$1" -q -k "$2" -s "$3" -r 15 -p PORT -j "$tmp/$1.json" HOST || return
+		"$PERF" "$1" -q -k "$2" -s "$3" -n $((iterations / 10)) -r $rounds -p PORT -j "$tmp/$1.json" HOST || return
 	"$PERF" plot "$tmp/$1.json" >"$tmp/$1"
 }
 raw_value() { awk -v k="$2" -v s="$3" 'NF == 1 { kind = $1 } kind == k && $1 == s { print $2 }' "$tmp/$1"; }
@@ -150,14 +159,14 @@ main() {
 
 	raw bw tcp 64K,1M
 	tcp=$(raw_value bw tcp 65536)
-	bandwidth ib_send_bw -s 65536 -n 20000
+	bandwidth ib_send_bw -s 65536 -n $iterations
 	row "RC send bandwidth" 64K MB TCP "$tcp"
-	bandwidth ib_write_bw -s 65536 -n 20000
+	bandwidth ib_write_bw -s 65536 -n $iterations
 	row "RC write bandwidth" 64K MB TCP "$tcp"
-	bandwidth ib_read_bw -s 65536 -n 20000
+	bandwidth ib_read_bw -s 65536 -n $iterations
 	row "RC read bandwidth" 64K MB TCP "$tcp"
 	tcp=$(raw_value bw tcp 1048576)
-	bandwidth ib_write_bw -s 1048576 -n 2000
+	bandwidth ib_write_bw -s 1048576 -n $big
 	row "RC write bandwidth" 1M MB TCP "$tcp"
 	echo
 	echo "Latency: median of half a round trip, a lower ratio is better."

@@ -6,11 +6,18 @@
 /* Long against any scheduling delay of the peer, so that a repeat means a loss. */
 #define RESEND_NS (200 * BENCH_MS)
 
+static bool is_answer(const struct bench_step *step, uint32_t got, uint32_t seq)
+{
+	if (seq == BENCH_LAST || got == BENCH_LAST)
+		return seq == got;
+	return got == seq % bench_seq_mask(step->size);
+}
+
 /* One answer to message seq. Answers to an earlier repeat of a message are dropped. */
 static int await(struct bench_chan *chan, struct bench_step *step, uint32_t seq)
 {
 	const struct bench_kind *kind = chan->kind;
-	uint32_t mask = bench_seq_mask(step->size), got, spins = 0;
+	uint32_t got, spins = 0;
 	uint64_t resend = 0;
 	int ret;
 
@@ -18,7 +25,7 @@ static int await(struct bench_chan *chan, struct bench_step *step, uint32_t seq)
 		ret = kind->try_recv(chan, &got);
 		if (ret < 0)
 			return ret;
-		if (ret && (!kind->lossy || ((got ^ seq) & mask) == 0))
+		if (ret && (!kind->lossy || is_answer(step, got, seq)))
 			return 0;
 		if (ret || (++spins & 1023))
 			continue;
@@ -41,16 +48,24 @@ static int await(struct bench_chan *chan, struct bench_step *step, uint32_t seq)
 
 int bench_ping(struct bench_chan *chan, struct bench_step *step)
 {
-	for (uint64_t i = 0; i < step->count; i++) {
-		uint32_t seq = step->seq0 + (uint32_t)i;
-		uint64_t t0 = bench_now();
-		int ret = chan->kind->send(chan, seq);
+	uint64_t t1 = bench_now();
+	bool last = false;
 
+	for (uint64_t i = 0; !last; i++) {
+		uint64_t t0 = t1;
+		uint32_t seq = step->seq0 + (uint32_t)i;
+		int ret;
+
+		last = i + 1 >= step->count || t0 > step->enough;
+		if (last)
+			seq = BENCH_LAST;
+		ret = chan->kind->send(chan, seq);
 		if (!ret)
 			ret = await(chan, step, seq);
 		if (ret)
 			return ret;
-		step->sample[i] = (double)(bench_now() - t0);
+		t1 = bench_now();
+		step->sample[step->done++] = (double)(t1 - t0);
 	}
 	return 0;
 }
@@ -77,28 +92,17 @@ static int linger(struct bench_chan *chan, struct bench_step *step)
 int bench_pong(struct bench_chan *chan, struct bench_step *step)
 {
 	const struct bench_kind *kind = chan->kind;
-	uint32_t last = step->seq0 + (uint32_t)step->count - 1, mask = bench_seq_mask(step->size);
-	uint32_t seq, spins = 0;
-	uint64_t n = 0;
+	uint32_t seq = 0, spins = 0;
 	int ret;
 
-	for (;;) {
+	while (seq != BENCH_LAST) {
 		ret = kind->try_recv(chan, &seq);
+		if (ret > 0)
+			ret = kind->send(chan, seq);
+		else if (!ret && bench_expired(&spins, step->deadline))
+			ret = -ETIMEDOUT;
 		if (ret < 0)
 			return ret;
-		if (!ret) {
-			if (bench_expired(&spins, step->deadline))
-				return -ETIMEDOUT;
-			continue;
-		}
-		ret = kind->send(chan, seq);
-		if (ret)
-			return ret;
-		n++;
-		/* With losses, n may be more than count when the last one comes; short
-		 * messages cannot carry a whole number, so n must have got near it too. */
-		if (kind->lossy ? n >= step->count && ((seq ^ last) & mask) == 0 : n == step->count)
-			break;
 	}
 	return kind->lossy ? linger(chan, step) : 0;
 }

@@ -32,6 +32,10 @@
 /* How long an acknowledgement waits for data to ride on while somebody polls: longer
  * than a program needs to answer, shorter than a packet's way. */
 #define HOLD_NS (2 * UTIL_NS_PER_US)
+/* After work the thread looks again for this long, offering the core each time, before
+ * it blocks: the answer to what it just sent is often that close, and waking up costs
+ * more than looking. */
+#define LINGER_NS (20 * UTIL_NS_PER_US)
 /* Passes between two looks at epoll: at most this many, ... */
 #define ASK_EVERY_MAX 32
 /* ... twice as many after this many looks in vain. */
@@ -348,6 +352,7 @@ static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
 static void *thread_main(void *arg)
 {
 	struct rnic_engine *e = arg;
+	uint64_t busy = 0; /* when there last was something to do */
 
 	while (!atomic_load(&e->stop)) {
 		uint64_t now = util_now_ns(), next;
@@ -359,7 +364,11 @@ static void *thread_main(void *arg)
 			continue;
 		}
 		next = thread_pass(e, now);
-		if (next)
+		if (!next)
+			busy = now;
+		else if (now - busy < LINGER_NS && now < next)
+			sched_yield();
+		else
 			watch(e, next);
 	}
 	return NULL;
