@@ -194,16 +194,18 @@ measure_all() {
 	fi
 	perf_options+=(--ud-max 65483)
 	if [ $quick = yes ]; then
-		part latency-8 lat -k $lat -s 8 -r 10 -n 1000
-		part bandwidth bw -k $bw -s 8,60000,64K,1M -r 5 -t 40
+		part latency-8 lat -k $lat -s 8 -r 10 -n 1000 --max-seconds 7
+		part bandwidth bw -k $bw -s 8,60000,64K,1M -r 5 -t 30 --max-seconds 15
 		if [ $raw = no ]; then
 			part peers peers --max-peers 64
 			part idle idle -k rc,uc,ud --seconds 3
 		fi
 	else
-		part latency-8 lat -k $lat -s 8 -r 20 -n 5000
-		part latency lat -k $lat -s 2,64,512,4K,16K,60000,256K,1M -r 10 -n 300
-		part bandwidth bw -k $bw -s 8,64,512,4K,16K,60000,64K,256K,1M -r 11 -t 80
+		part latency-8 lat -k $lat -s 8 -r 20 -n 5000 --max-seconds 50
+		part latency lat -k $lat -s 2,64,512,4K,16K,60000,256K,1M -r 10 -n 300 \
+			--max-seconds 60
+		part bandwidth bw -k $bw -s 8,64,512,4K,16K,60000,64K,256K,1M -r 11 -t 80 \
+			--max-seconds 120
 		if [ $raw = no ]; then
 			part peers peers --max-peers 512
 			part idle idle -k rc,rc-write,rc-read,uc,ud --seconds 10

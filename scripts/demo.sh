@@ -117,7 +117,13 @@ raw() {
 		"$PERF" "$1" -q -k "$2" -s "$3" -n $((iterations / 10)) -r $rounds -p PORT -j "$tmp/$1.json" HOST || return
 	"$PERF" plot "$tmp/$1.json" >"$tmp/$1"
 }
-raw_value() { awk -v k="$2" -v s="$3" 'NF == 1 { kind = $1 } kind == k && $1 == s { print $2 }' "$tmp/$1"; }
+# The larger one of KIND and KIND-block: which way of waiting gives a socket its best
+# bandwidth depends on the machine.
+raw_value() {
+	awk -v k="$2" -v s="$3" 'NF == 1 { kind = $1 }
+		NF == 2 && (kind == k || kind == k "-block") && $1 == s && $2 > best { best = $2 }
+		END { print best }' "$tmp/$1"
+}
 
 # row WHAT SIZE UNIT SOCKET RAW: with $value as Weft's.
 row() {
@@ -157,7 +163,7 @@ main() {
 	latency ib_send_lat -c UD -s 8
 	row "UD send latency" 8 us UDP "$udp"
 
-	raw bw tcp 64K,1M
+	raw bw tcp,tcp-block 64K,1M
 	tcp=$(raw_value bw tcp 65536)
 	bandwidth ib_send_bw -s 65536 -n $iterations
 	row "RC send bandwidth" 64K MB TCP "$tcp"
@@ -169,8 +175,9 @@ main() {
 	bandwidth ib_write_bw -s 1048576 -n $big
 	row "RC write bandwidth" 1M MB TCP "$tcp"
 	echo
-	echo "Latency: median of half a round trip, a lower ratio is better."
-	echo "Bandwidth: a higher ratio is better. 'make bench' measures more, and more carefully."
+	echo "Latency: median of half a round trip; a lower ratio is better. Bandwidth: a higher"
+	echo "one. Both sides poll, except the target of reads and of write bandwidth, which sleeps:"
+	echo "the device's own thread serves it. 'make bench' measures more, and more carefully."
 	[ $failed -eq 0 ]
 }
 main

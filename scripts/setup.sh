@@ -14,9 +14,9 @@ packages_of() {
 	build) echo gcc libc6-dev make cmake ninja-build pkgconf libibverbs-dev \
 		libjansson-dev libcmocka-dev ;;
 	demo) echo perftest iproute2 util-linux ;;
-	bench) echo perftest iproute2 util-linux ;;
+	bench) echo iproute2 util-linux gnuplot-nox ;;
 	test) echo perftest ibverbs-utils iproute2 util-linux procps jq tshark ucx-utils \
-		openmpi-bin libopenmpi-dev mpich libmpich-dev clang libclang-rt-dev ;;
+		openmpi-bin libopenmpi-dev mpich libmpich-dev ;;
 	fuzz) echo clang libclang-rt-dev ;;
 	lint) echo clang-format clang-tidy ;;
 	*)

@@ -7,6 +7,7 @@
 #include "bench_json.h"
 #include "bench_step.h"
 #include "bench_target.h"
+#include "bench_time.h"
 
 #define WARM 1000 /* round trips on each channel before the sleep */
 
@@ -94,7 +95,7 @@ static int report(const struct bench_env *env, const struct bench_opts *opts,
 /* Leaves no channel unused: a queue pair that never carried anything proves little. */
 static int warm(struct bench_chan *chan, double *sample)
 {
-	struct bench_step step = {.size = 8, .count = WARM, .sample = sample};
+	struct bench_step step = {.size = 8, .count = WARM, .budget = BENCH_S, .sample = sample};
 	uint64_t ns;
 
 	if (chan->kind->tests & BENCH_LAT)

@@ -41,11 +41,14 @@ struct bench_env {
 /* One step: some messages of one size on one channel. */
 struct bench_step {
 	size_t size;
-	uint64_t count;                    /* messages */
-	uint32_t seq0;                     /* latency: the sequence number of the first message */
-	uint64_t deadline;                 /* bench_now() at which to give up */
-	double *sample;                    /* latency, client: nanoseconds of each round trip */
-	uint64_t lost;                     /* latency: messages that had to be sent again */
+	uint64_t count;    /* messages */
+	uint32_t seq0;     /* latency: the sequence number of the first message */
+	uint64_t deadline; /* bench_now() at which to give up */
+	uint64_t budget;   /* latency, client: nanoseconds after which to stop early */
+	uint64_t enough;   /* the same as a point of time */
+	uint64_t done;     /* latency, client: round trips made */
+	double *sample;    /* latency, client: nanoseconds of each round trip */
+	uint64_t lost;     /* latency: messages that had to be sent again */
 	uint64_t rx_msgs, rx_bytes, rx_ns; /* stream, receiver: what arrived, how fast */
 };
 

@@ -31,6 +31,7 @@ static const char usage[] =
 	"  -n, --iters=N        round trips of each kind in a round (lat, default 2000)\n"
 	"  -r, --rounds=N       rounds (default 10)\n"
 	"  -t, --round-ms=MS    length of one stream (bw, default 100)\n"
+	"      --max-seconds=N  stop after so long, with the rounds that there are (600)\n"
 	"      --depth=N        send requests in flight (default 64)\n"
 	"      --signal=N       signal one request in N (default 16)\n"
 	"      --ud-max=BYTES   longest UD message (default: the port's MTU)\n"
@@ -61,7 +62,8 @@ static const char usage[] =
 	"3 a target was missed (with --strict).\n";
 
 enum {
-	OPT_DEPTH = 256,
+	OPT_MAX_SECONDS = 256,
+	OPT_DEPTH,
 	OPT_SIGNAL,
 	OPT_UD_MAX,
 	OPT_UD_WINDOW,
@@ -84,6 +86,7 @@ static const struct option options[] = {
 	{"iters", required_argument, NULL, 'n'},
 	{"rounds", required_argument, NULL, 'r'},
 	{"round-ms", required_argument, NULL, 't'},
+	{"max-seconds", required_argument, NULL, OPT_MAX_SECONDS},
 	{"depth", required_argument, NULL, OPT_DEPTH},
 	{"signal", required_argument, NULL, OPT_SIGNAL},
 	{"ud-max", required_argument, NULL, OPT_UD_MAX},
@@ -202,6 +205,8 @@ static int parse_client(struct bench_opts *o, int c)
 		return number("--rounds", optarg, 1, 10000, &o->rounds);
 	case 't':
 		return number("--round-ms", optarg, 1, 10000, &o->round_ms);
+	case OPT_MAX_SECONDS:
+		return number("--max-seconds", optarg, 1, 86400, &o->max_seconds);
 	case OPT_DEPTH:
 		return number("--depth", optarg, 4, 128, &o->conf.depth);
 	case OPT_SIGNAL:
@@ -277,6 +282,7 @@ static void defaults(struct bench_opts *o)
 		.iters = 2000,
 		.rounds = 10,
 		.round_ms = 100,
+		.max_seconds = 600,
 		.max_peers = 512,
 		.seconds = 10,
 		.conf = {.depth = 64, .signal_every = 16, .ud_window = 256 << 10, .step_ms = 10000},

@@ -21,7 +21,7 @@ struct bench_opts {
 	const struct bench_kind *kinds[BENCH_MAX_KINDS + 1]; /* ends with a NULL */
 	size_t sizes[BENCH_MAX_SIZES];
 	size_t n_sizes;
-	uint64_t iters, rounds, round_ms;
+	uint64_t iters, rounds, round_ms, max_seconds;
 	unsigned int max_peers, seconds;
 	const char *json; /* NULL: none; "-": standard output instead of tables */
 };

@@ -300,9 +300,5 @@ int bench_qp_prepare(struct bench_chan *chan, const struct bench_step *step)
 		return n;
 	q->unposted += q->arrived;
 	q->arrived = 0;
-	/* The other side of a one-sided ping-pong watches the last byte. */
-	q->seq = step->seq0;
-	if (step->size)
-		q->rx[step->size - 1] = (char)(step->seq0 - 1);
 	return bench_qp_repost(q);
 }

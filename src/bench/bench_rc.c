@@ -36,6 +36,22 @@ enum ibv_qp_type bench_qp_type(const struct bench_kind *kind)
 	return kind->variant & ON_UC ? IBV_QPT_UC : IBV_QPT_RC;
 }
 
+/* What a write leaves in the last byte for message seq. */
+static char write_mark(uint32_t seq)
+{
+	return (char)(seq == BENCH_LAST ? 0xff : seq % 0xff);
+}
+
+static int write_prepare(struct bench_chan *chan, const struct bench_step *step)
+{
+	struct bench_qp *q = to_qp(chan);
+
+	/* Neither the first message's mark nor the last one's. */
+	q->seq = step->seq0;
+	q->rx[step->size - 1] = write_mark(step->seq0 + 0x7f);
+	return bench_qp_prepare(chan, step);
+}
+
 static int write_send(struct bench_chan *chan, uint32_t seq)
 {
 	struct bench_qp *q = to_qp(chan);
@@ -44,7 +60,7 @@ static int write_send(struct bench_chan *chan, uint32_t seq)
 
 	if (ret)
 		return ret;
-	q->tx[q->size - 1] = (char)seq;
+	q->tx[q->size - 1] = write_mark(seq);
 	ret = bench_qp_post(q, IBV_WR_RDMA_WRITE, q->size, spin);
 	if (ret)
 		return ret;
@@ -54,6 +70,7 @@ static int write_send(struct bench_chan *chan, uint32_t seq)
 static int write_try_recv(struct bench_chan *chan, uint32_t *seq)
 {
 	struct bench_qp *q = to_qp(chan);
+	char mark;
 
 	if (!(chan->kind->variant & NO_POLL)) {
 		int n = bench_qp_reap(q);
@@ -62,9 +79,13 @@ static int write_try_recv(struct bench_chan *chan, uint32_t *seq)
 			return n;
 	}
 	/* Acquire: the rest of the message was placed before its last byte. */
-	if (__atomic_load_n(&q->rx[q->size - 1], __ATOMIC_ACQUIRE) != (char)q->seq)
+	mark = __atomic_load_n(&q->rx[q->size - 1], __ATOMIC_ACQUIRE);
+	if (mark == write_mark(BENCH_LAST))
+		*seq = BENCH_LAST;
+	else if (mark == write_mark(q->seq))
+		*seq = q->seq++;
+	else
 		return 0;
-	*seq = q->seq++;
 	return 1;
 }
 
@@ -106,15 +127,18 @@ static int read_ping(struct bench_chan *chan, struct bench_step *step)
 {
 	struct bench_qp *q = to_qp(chan);
 
-	for (uint64_t i = 0; i < step->count; i++) {
-		uint64_t t0 = bench_now();
+	uint64_t t0, t1 = bench_now();
+
+	while (step->done < step->count && t1 <= step->enough) {
 		int ret = bench_qp_post(q, IBV_WR_RDMA_READ, q->size, true);
 
 		if (!ret)
 			ret = bench_qp_drain(q, 0);
 		if (ret)
 			return ret;
-		step->sample[i] = (double)(bench_now() - t0);
+		t0 = t1;
+		t1 = bench_now();
+		step->sample[step->done++] = (double)(t1 - t0);
 	}
 	return chan->kind->variant & NO_POLL ? 0 : send_marker(q);
 }
@@ -190,13 +214,13 @@ static size_t message_limit(const struct bench_env *env, const struct bench_kind
 }
 
 #define QP_COMMON                                                                                  \
-	.verbs = true, .open = bench_qp_open, .close = bench_qp_close, .max_size = message_limit,  \
-	.prepare = bench_qp_prepare
+	.verbs = true, .open = bench_qp_open, .close = bench_qp_close, .max_size = message_limit
 #define WRITE_FUNCS                                                                                \
-	.ping = bench_ping, .pong = bench_pong, .send = write_send, .try_recv = write_try_recv,    \
-	.tx = rc_tx, .rx = one_sided_rx
+	.prepare = write_prepare, .ping = bench_ping, .pong = bench_pong, .send = write_send,      \
+	.try_recv = write_try_recv, .tx = rc_tx, .rx = one_sided_rx
 #define READ_FUNCS                                                                                 \
-	.full_trip = true, .ping = read_ping, .pong = read_pong, .tx = rc_tx, .rx = one_sided_rx
+	.full_trip = true, .prepare = bench_qp_prepare, .ping = read_ping, .pong = read_pong,      \
+	.tx = rc_tx, .rx = one_sided_rx
 
 const struct bench_kind bench_kind_rc = {
 	.name = "rc",
@@ -205,6 +229,7 @@ const struct bench_kind bench_kind_rc = {
 	.tests = BENCH_LAT | BENCH_BW,
 	.variant = OP_SEND,
 	QP_COMMON,
+	.prepare = bench_qp_prepare,
 	.ping = bench_ping,
 	.pong = bench_pong,
 	.send = bench_qp_send,
@@ -261,6 +286,7 @@ const struct bench_kind bench_kind_uc = {
 	.variant = OP_SEND | ON_UC,
 	.lossy = true,
 	QP_COMMON,
+	.prepare = bench_qp_prepare,
 	.ping = bench_ping,
 	.pong = bench_pong,
 	.send = bench_qp_send,

@@ -98,7 +98,8 @@ static void print_series(const struct bench_rounds *r, const struct bench_series
 
 static void print_head(const struct bench_rounds *r)
 {
-	printf("# %s\n# %zu rounds, kinds interleaved; ratio: median [quartiles] of the rounds'\n",
+	printf("# %s\n# up to %zu rounds, kinds interleaved; ratio: median [quartiles] of the "
+	       "rounds'\n",
 	       r->test == BENCH_LAT
 		       ? "latency, half a round trip (rc-read: the whole), both polling"
 		       : "bandwidth, client to server, payload",
@@ -112,14 +113,19 @@ static void print_head(const struct bench_rounds *r)
 }
 
 /* Other processes on the same cores take from all kinds, but not alike: those that yield
- * while they wait suffer less than those that spin. */
+ * while they wait suffer less than those that spin. Only the latter can tell, because a
+ * yield counts as a preemption. */
 static double preemption_rate(const struct bench_rounds *r)
 {
-	uint64_t n = 0;
+	double seconds = 0, n = 0;
 
-	for (size_t i = 0; i < r->n; i++)
-		n += r->series[i].preempted;
-	return r->seconds > 0 ? (double)n / r->seconds : 0;
+	for (size_t i = 0; i < r->n; i++) {
+		if (r->series[i].kind->verbs)
+			continue;
+		n += (double)r->series[i].preempted;
+		seconds += r->series[i].seconds;
+	}
+	return seconds > 0 ? n / seconds : 0;
 }
 
 static void print_tail(const struct bench_rounds *r)

@@ -10,7 +10,9 @@
 #include "bench_step.h"
 #include "bench_time.h"
 
-#define PROBES 8 /* attempts at finding the length of a stream */
+#define PROBES     8       /* attempts at finding the length of a stream */
+#define LAT_BUDGET BENCH_S /* of a step that has to do with a busy machine */
+#define MIN_ROUNDS 3       /* however little time there is */
 
 static uint64_t preemptions(void)
 {
@@ -33,20 +35,23 @@ static int lat_round(const struct bench_opts *opts, struct bench_series *s, size
 	struct bench_step step = {.size = s->size,
 				  .count = s->count + warmup(opts),
 				  .seq0 = ++steps << 20,
+				  .budget = LAT_BUDGET,
 				  .sample = scratch};
 	int ret = bench_step_lat(s->chan, &step);
 	double scale = s->kind->full_trip ? 1e-3 : 0.5e-3;
 	struct bench_summary sum;
+	uint64_t skip;
 
 	if (ret)
 		return ret;
-	scratch += warmup(opts);
-	for (uint64_t i = 0; i < s->count; i++)
+	/* A step that was cut short gives up no more than half of itself. */
+	skip = warmup(opts) < step.done / 2 ? warmup(opts) : step.done / 2;
+	for (uint64_t i = skip; i < step.done; i++)
 		s->pool[s->n_pool++] = scratch[i] *= scale;
-	bench_summarize(scratch, s->count, &sum);
+	bench_summarize(scratch + skip, step.done - skip, &sum);
 	s->round[round] = sum.median;
-	s->sent += step.count;
-	s->received += step.count;
+	s->sent += step.done;
+	s->received += step.done;
 	s->lost += step.lost;
 	return 0;
 }
@@ -108,7 +113,6 @@ static void one_round(const struct bench_opts *opts, struct bench_rounds *r, str
 		uint64_t before = preemptions(), t0 = bench_now();
 		int ret;
 
-		one->round[round] = NAN;
 		if (one->error)
 			continue;
 		if (one->chan->failed) { /* at a smaller size */
@@ -120,12 +124,12 @@ static void one_round(const struct bench_opts *opts, struct bench_rounds *r, str
 		if (ret)
 			give_up(one, ret);
 		one->preempted += preemptions() - before;
-		r->seconds += (double)(bench_now() - t0) / 1e9;
+		one->seconds += (double)(bench_now() - t0) / 1e9;
 	}
 }
 
 static void one_size(const struct bench_opts *opts, struct bench_rounds *r, struct bench_series *s,
-		     size_t n, double *scratch)
+		     size_t n, uint64_t deadline, double *scratch)
 {
 	uint64_t shown = bench_now();
 
@@ -138,6 +142,8 @@ static void one_size(const struct bench_opts *opts, struct bench_rounds *r, stru
 			give_up(&s[k], ret);
 	}
 	for (size_t round = 0; round < r->rounds; round++) {
+		if (round >= MIN_ROUNDS && bench_now() > deadline)
+			break;
 		one_round(opts, r, s, n, round, scratch);
 		if (bench_now() - shown < 3 * BENCH_S)
 			continue;
@@ -158,12 +164,14 @@ static int add_series(const struct bench_opts *opts, struct bench_rounds *r,
 	s->round = calloc(r->rounds, sizeof(*s->round));
 	if (!s->round)
 		return -ENOMEM;
+	for (size_t i = 0; i < r->rounds; i++)
+		s->round[i] = NAN;
 	if (r->test == BENCH_LAT) {
-		s->pool = malloc(r->rounds * opts->iters * sizeof(*s->pool));
+		s->pool = malloc(r->rounds * (opts->iters + warmup(opts)) * sizeof(*s->pool));
 		if (!s->pool)
 			return -ENOMEM;
 		/* No page faults between steps. */
-		memset(s->pool, 0, r->rounds * opts->iters * sizeof(*s->pool));
+		memset(s->pool, 0, r->rounds * (opts->iters + warmup(opts)) * sizeof(*s->pool));
 	}
 	r->n++;
 	return 0;
@@ -202,16 +210,23 @@ static void open_all(struct bench_env *env, const struct bench_opts *opts, unsig
 	}
 }
 
+/* Sizes share the time that is left: one that was quick leaves more to the others. */
 static int measure(const struct bench_opts *opts, struct bench_rounds *r)
 {
 	double *scratch = calloc(opts->iters + warmup(opts), sizeof(*scratch));
+	uint64_t end = bench_now() + opts->max_seconds * BENCH_S;
+	size_t sizes = opts->n_sizes;
 
 	if (!scratch)
 		return -ENOMEM;
 	for (size_t i = 0, n; i < r->n; i += n) {
+		uint64_t now = bench_now();
+
 		for (n = 1; i + n < r->n && r->series[i + n].size == r->series[i].size; n++)
 			;
-		one_size(opts, r, &r->series[i], n, scratch);
+		one_size(opts, r, &r->series[i], n, now < end ? now + (end - now) / sizes : now,
+			 scratch);
+		sizes -= sizes > 1;
 	}
 	free(scratch);
 	return 0;

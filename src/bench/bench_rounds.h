@@ -23,13 +23,13 @@ struct bench_series {
 	size_t n_pool;
 	uint64_t sent, received, lost;
 	uint64_t preempted; /* involuntary context switches of the client meanwhile */
+	double seconds;     /* spent in its steps */
 };
 
 struct bench_rounds {
 	unsigned int test; /* BENCH_LAT or BENCH_BW */
 	size_t rounds, n;
 	struct bench_series *series; /* of all sizes; one size's stand together */
-	double seconds;              /* spent in rounds */
 };
 
 /* Runs opts->kinds at opts->sizes and prints. 0, or -errno when something failed. */

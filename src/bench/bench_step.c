@@ -93,6 +93,7 @@ int bench_step_lat(struct bench_chan *chan, struct bench_step *step)
 {
 	int ret = begin(chan, BENCH_OP_LAT, step);
 
+	step->enough = bench_now() + step->budget;
 	if (!ret)
 		ret = chan->kind->ping(chan, step);
 	return finish(chan, step, ret);

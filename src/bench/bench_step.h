@@ -8,7 +8,8 @@
 int bench_chan_open(struct bench_env *env, const struct bench_kind *kind, struct bench_chan **out);
 void bench_chan_close(struct bench_chan *chan); /* on both sides */
 
-/* Latency: step->sample gets step->count round trips. */
+/* Latency: step->sample gets step->done round trips: step->count of them, or as many as
+ * step->budget allows. */
 int bench_step_lat(struct bench_chan *chan, struct bench_step *step);
 /* Stream: step->rx_* get what arrived; *ns is the time until the server had it all. */
 int bench_step_bw(struct bench_chan *chan, struct bench_step *step, uint64_t *ns);

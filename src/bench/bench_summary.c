@@ -22,9 +22,9 @@ static bool print_target(const json_t *t)
 	char spread[32] = "";
 
 	if (json_is_number(q1) && json_is_number(q3))
-		snprintf(spread, sizeof(spread), "[%.2f .. %.2f]", json_number_value(q1),
+		snprintf(spread, sizeof(spread), "[%.3f .. %.3f]", json_number_value(q1),
 			 json_number_value(q3));
-	printf("%-44s %12.2f  %-16s %s %.2f  %s\n", json_string_value(json_object_get(t, "what")),
+	printf("%-44s %12.3f  %-16s %s %.2f  %s\n", json_string_value(json_object_get(t, "what")),
 	       json_number_value(json_object_get(t, "value")), spread,
 	       json_string_value(json_object_get(t, "relation")),
 	       json_number_value(json_object_get(t, "limit")), pass ? "PASS" : "MISS");

@@ -81,6 +81,7 @@ void rnic_conn_lost(struct rnic_conn *c)
 		c->state = RNIC_CONN_LINGER; /* no stranger */
 		if (was_up) {
 			qp->lost = true;
+			qp->req.rnr = false; /* nobody is left to say READY */
 			rnic_req_watch(qp);
 		} else if (we_connect(qp)) {
 			reconnect_later(qp);
@@ -230,6 +231,18 @@ bool rnic_conn_psn_fits(const struct rnic_qp *qp, const struct rnic_conn *c)
 	       c->hello.rq_psn == (qp->attr.sq_psn & 0xffffff);
 }
 
+/* The queue pair got the sequence number that tells the peer from a stranger, and the
+ * peer that it has is one. As long as nothing was executed for it, the right one can
+ * still come. */
+void rnic_conn_disown(struct rnic_conn *c)
+{
+	const struct rnic_rsp *rsp = &c->qp->rsp;
+
+	if (!rsp->done && !rsp->send_msn && !rsp->receiving && !rsp->write_len)
+		c->state = RNIC_CONN_REPLIED;
+	foreign(c, "it does not fit the queue pair that it names");
+}
+
 static bool ready_to_receive(const struct rnic_qp *qp)
 {
 	return qp->ibv.state == IBV_QPS_RTR || qp->ibv.state == IBV_QPS_RTS ||
@@ -254,7 +267,8 @@ static void try_accept(struct rnic_conn *c)
 	}
 	if (!ready_to_receive(qp)) {
 		c->state = RNIC_CONN_HELD;
-		rnic_io_want(&c->io, 0); /* the peer has nothing to say until we answer */
+		/* The peer has nothing to say until we answer, but it may leave. */
+		rnic_io_want(&c->io, EPOLLRDHUP);
 		return;
 	}
 	if (!hello_fits(qp, c)) {
@@ -280,10 +294,11 @@ static void try_accept(struct rnic_conn *c)
 static bool read_request(struct rnic_conn *c)
 {
 	struct wire_mpa_hs hs;
+	size_t had = c->part_len;
 	int err = read_hello(c, &hs, &c->hello);
 
 	if (err == -EAGAIN)
-		return true;
+		return c->part_len != had;
 	if (!err && hs.reply)
 		err = -EPROTO;
 	if (err == -EPROTO) {
@@ -375,10 +390,11 @@ static bool read_reply(struct rnic_conn *c)
 {
 	struct rnic_qp *qp = c->qp;
 	struct wire_mpa_hs hs;
+	size_t had = c->part_len;
 	int err = read_hello(c, &hs, &c->hello);
 
 	if (err == -EAGAIN)
-		return true;
+		return c->part_len != had;
 	if (!err && (!hs.reply || !hello_fits(qp, c)))
 		err = -EPROTO;
 	if (err) {
@@ -411,7 +427,7 @@ static bool handshake_ready(struct rnic_io *io, uint32_t events)
 	case RNIC_CONN_ACCEPTED:
 		return read_request(c);
 	case RNIC_CONN_HELD:
-		if (events & (EPOLLERR | EPOLLHUP))
+		if (events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP))
 			rnic_conn_lost(c);
 		return false;
 	default:
@@ -530,6 +546,8 @@ void rnic_conn_terminate(struct rnic_conn *c, struct wire_term *why, const uint8
 	struct rnic_qp *qp = c->qp;
 	enum ibv_event_type event = IBV_EVENT_QP_REQ_ERR;
 
+	if (!qp)
+		return; /* a full completion queue has broken it already */
 	util_log(UTIL_LOG_INFO, "QP 0x%06x: request of peer 0x%06x refused: %s", qp->ibv.qp_num,
 		 qp->attr.dest_qp_num, wire_term_str(why));
 	if (ulpdu)

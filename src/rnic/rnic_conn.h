@@ -59,6 +59,7 @@ struct rnic_conn {
 	/* Control messages that are owed. */
 	struct rnic_due due;
 	uint32_t ctl_msn;
+	uint64_t unacked; /* bytes of messages executed since the last acknowledgement */
 	bool owe_ack, owe_rnr, owe_ready, owe_retry, owe_probe;
 	uint32_t ready_seq, retry_seq;
 	struct rnic_job *jobs; /* ring */
@@ -76,6 +77,7 @@ struct rnic_listener {
 	struct rnic_io io; /* first */
 	struct list_head link;
 	struct rnic_ctx *ctx;
+	struct rnic_timer pause; /* out of descriptors */
 	uint16_t port;
 	uint16_t used;
 	uint8_t next; /* indices are handed out in turn, so that none returns soon */
@@ -103,6 +105,8 @@ void rnic_conn_terminate(struct rnic_conn *c, struct wire_term *why, const uint8
 			 size_t len);
 /* Whether the peer expects the sequence number that we start with. */
 bool rnic_conn_psn_fits(const struct rnic_qp *qp, const struct rnic_conn *c);
+/* It does not, as we learn at RTS. */
+void rnic_conn_disown(struct rnic_conn *c);
 void rnic_conn_free(struct rnic_io *io);
 
 /* ---- rnic_stream.c: traffic ---- */
@@ -113,8 +117,9 @@ bool rnic_stream_ready(struct rnic_io *io, uint32_t events);
 /* Hands these bytes to the kernel, or keeps what it does not take. `more`: others
  * follow at once. 0 or -errno. */
 int rnic_stream_write(struct rnic_conn *c, const uint8_t *buf, size_t len, bool more);
-/* An acknowledgement is owed; it goes out with the next frame or the next pass. */
-void rnic_stream_owe_ack(struct rnic_conn *c);
+/* A message of this length was executed. The acknowledgement goes out with the next
+ * frame, or when nothing more comes, or when enough is owed. */
+void rnic_stream_owe_ack(struct rnic_conn *c, size_t bytes);
 
 /* ---- rnic_frame.c: one FPDU in a buffer ---- */
 

@@ -29,9 +29,11 @@
 #define YIELD_MIN 8
 #define YIELD_MAX 256
 #define YIELD_TAKEN_NS (5 * UTIL_NS_PER_US)
-/* How long an acknowledgement waits for data to ride on while somebody polls: longer
- * than a program needs to answer, shorter than a packet's way. */
+/* How long an acknowledgement waits for data to ride on, or for more to acknowledge:
+ * longer than a program needs to answer, shorter than a packet's way. */
 #define HOLD_NS (2 * UTIL_NS_PER_US)
+/* And how long while more keeps coming. */
+#define HOLD_MAX_NS (50 * UTIL_NS_PER_US)
 /* After work the thread looks again for this long, offering the core each time, before
  * it blocks: the answer to what it just sent is often that close, and waking up costs
  * more than looking. */
@@ -191,12 +193,12 @@ static bool try_hot(struct rnic_engine *e)
 
 /* ---- a pass ---- */
 
-/* Everything that is due since `until` or earlier. */
-static void run_due(struct rnic_engine *e, uint64_t until)
+static void run_due(struct rnic_engine *e, uint64_t now, bool all)
 {
 	struct rnic_due *d;
 
-	while ((d = list_first(&e->due, struct rnic_due, link)) && d->since <= until) {
+	while ((d = list_first(&e->due, struct rnic_due, link)) &&
+	       (all || now - d->last >= HOLD_NS || now - d->first >= HOLD_MAX_NS)) {
 		list_del(&d->link);
 		d->run(d);
 	}
@@ -208,7 +210,7 @@ static bool pass(struct rnic_engine *e, uint64_t now, bool ask)
 
 	e->now = now;
 	e->in_pass = true;
-	run_due(e, now - HOLD_NS);
+	run_due(e, now, false);
 	did = try_hot(e);
 	if (ask || e->n_blocked || !--e->ask_in)
 		did |= ask_epoll(e);
@@ -261,11 +263,15 @@ bool rnic_engine_poll(struct rnic_engine *e)
  * watching one would sleep until the next packet. */
 void rnic_due_add(struct rnic_engine *e, struct rnic_due *d)
 {
-	if (!list_empty(&d->link))
-		return;
-	d->since = e->now;
+	bool again = !list_empty(&d->link);
+
+	d->last = e->now;
+	if (again)
+		list_del(&d->link);
+	else
+		d->first = e->now;
 	list_add_tail(&d->link, &e->due);
-	if (atomic_load_explicit(&e->watch_until, memory_order_relaxed))
+	if (!again && atomic_load_explicit(&e->watch_until, memory_order_relaxed))
 		rnic_engine_kick(e);
 }
 
@@ -338,12 +344,14 @@ static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
 {
 	uint64_t next = 0;
 
-	if (!pass(e, now, true))
+	if (!pass(e, now, true)) {
 		next = rnic_timer_next(e);
-	e->in_pass = true;
-	run_due(e, UINT64_MAX); /* nobody will be back soon: what is owed goes out now */
-	e->in_pass = false;
-	reap(e);
+		/* nothing more is coming: what is owed goes out now */
+		e->in_pass = true;
+		run_due(e, now, true);
+		e->in_pass = false;
+		reap(e);
+	}
 	atomic_store_explicit(&e->watch_until, next, memory_order_relaxed);
 	rnic_unlock(e);
 	return next;
@@ -545,7 +553,7 @@ __attribute__((destructor)) static void engine_exit(void)
 	if (!e || pthread_mutex_timedlock(&e->lock, &ts))
 		return;
 	e->in_pass = true;
-	run_due(e, UINT64_MAX);
+	run_due(e, 0, true);
 	e->in_pass = false;
 	rnic_unlock(e);
 }

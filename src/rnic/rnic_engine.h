@@ -45,11 +45,12 @@ struct rnic_timer {
 	void (*fire)(struct rnic_timer *t, uint64_t now);
 };
 
-/* Work that is owed to somebody but held back for a moment, e.g. acknowledgements that
- * may ride on data. Due first come first served. */
+/* Work that is owed to somebody but held back for a moment: acknowledgements that may
+ * ride on data, or stand for more than one message. It is done when nothing was added
+ * to it for a while, or when it has waited long enough. */
 struct rnic_due {
-	struct list_head link;
-	uint64_t since;
+	struct list_head link; /* on e->due, in the order of `last` */
+	uint64_t first, last;  /* when it was owed for the first, for the last time */
 	void (*run)(struct rnic_due *d);
 };
 

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "util_clock.h"
 #include "util_log.h"
 #include "rnic_conn.h"
 #include "rnic_table.h"
@@ -13,6 +14,23 @@
 #define BACKLOG 4096
 /* Accepted per pass; more wait in the kernel. */
 #define ACCEPTS 16
+/* Without a descriptor for the next connection, the kernel would report it for ever. */
+#define PAUSE_NS (100 * UTIL_NS_PER_MS)
+
+static void resume(struct rnic_timer *t, uint64_t now)
+{
+	(void)now;
+	rnic_io_want(&container_of(t, struct rnic_listener, pause)->io, EPOLLIN);
+}
+
+static void pause_listener(struct rnic_listener *l)
+{
+	static atomic_bool told;
+
+	util_log_once(&told, UTIL_LOG_WARN, "can not accept connections: %s", strerror(errno));
+	if (!rnic_timer_arm(l->io.e, &l->pause, util_now_ns() + PAUSE_NS))
+		rnic_io_want(&l->io, 0);
+}
 
 static bool listener_ready(struct rnic_io *io, uint32_t events)
 {
@@ -25,8 +43,12 @@ static bool listener_ready(struct rnic_io *io, uint32_t events)
 		int fd = accept4(io->fd, (struct sockaddr *)&from, &len,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-		if (fd < 0)
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+			    errno == ENOMEM)
+				pause_listener((struct rnic_listener *)io);
 			break;
+		}
 		rnic_conn_accepted(io->e, fd, from.sin_addr);
 		did = true;
 	}
@@ -56,6 +78,7 @@ static struct rnic_listener *listener_new(struct rnic_ctx *ctx)
 	if (!l)
 		return NULL;
 	l->ctx = ctx;
+	rnic_timer_init(&l->pause, resume);
 	l->io = (struct rnic_io){.ready = listener_ready, .release = listener_release};
 	l->io.fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (l->io.fd < 0 || bind(l->io.fd, (struct sockaddr *)&sin, len) ||
@@ -120,6 +143,7 @@ void rnic_listen_put(struct rnic_qp *qp)
 	l->map[i / 8] &= (uint8_t) ~(1u << i % 8);
 	if (!--l->used) {
 		list_del(&l->link);
+		rnic_timer_cancel(qp->e, &l->pause);
 		rnic_io_close(&l->io);
 	}
 	qp->listener = NULL;

@@ -118,6 +118,8 @@ int rnic_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
 		return EIO;
 	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
 		return EOPNOTSUPP;
+	if (flags & IBV_REREG_MR_CHANGE_PD && !pd)
+		return EINVAL;
 	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
 		err = check_access((unsigned int)access);
 	if (!err && flags & IBV_REREG_MR_CHANGE_TRANSLATION)

@@ -175,7 +175,7 @@ static void enter_state(struct rnic_qp *qp, enum ibv_qp_state to)
 	} else if (to == IBV_QPS_RTS && qp->conn) {
 		if (from == IBV_QPS_RTR && qp->conn->state >= RNIC_CONN_REPLIED &&
 		    qp->conn == qp->rsp_conn && !rnic_conn_psn_fits(qp, qp->conn))
-			rnic_conn_lost(qp->conn); /* the peer means another one */
+			rnic_conn_disown(qp->conn); /* the peer means another one */
 		else
 			rnic_stream_pump(qp->conn);
 	} else if (to == IBV_QPS_SQD) {

@@ -7,7 +7,7 @@
 
 /* ---- completions ---- */
 
-void rnic_complete_send(struct rnic_qp *qp, const struct rnic_swqe *w, enum ibv_wc_status status)
+void rnic_complete_send(struct rnic_qp *qp, enum ibv_wc_status status)
 {
 	static const enum ibv_wc_opcode opcode[] = {
 		[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
@@ -18,16 +18,19 @@ void rnic_complete_send(struct rnic_qp *qp, const struct rnic_swqe *w, enum ibv_
 		[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
 		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
 	};
+	uint32_t head = rnic_sq_head(qp);
+	const struct rnic_swqe *w = rnic_swqe(qp, head);
 	struct ibv_wc wc = {.wr_id = w->wr_id,
 			    .status = status,
 			    .opcode = opcode[w->opcode],
+			    .byte_len = rnic_is_read(w) ? w->length : 0,
 			    .qp_num = qp->ibv.qp_num};
+	bool report = status != IBV_WC_SUCCESS || qp->sq_sig_all || w->flags & IBV_SEND_SIGNALED;
 
-	if (status == IBV_WC_SUCCESS && !qp->sq_sig_all && !(w->flags & IBV_SEND_SIGNALED))
-		return;
-	if (rnic_is_read(w))
-		wc.byte_len = w->length;
-	if (rnic_cq_push(qp->scq, &wc, false))
+	/* The slot first, the completion after: who sees the completion may post at once.
+	 * release: pairs with the acquire of a poster that sees the new head. */
+	atomic_store_explicit(&qp->sq.head, head + 1, memory_order_release);
+	if (report && rnic_cq_push(qp->scq, &wc, false))
 		rnic_qp_error(qp);
 }
 
@@ -42,18 +45,13 @@ void rnic_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited)
 
 void rnic_flush_sq(struct rnic_qp *qp)
 {
-	for (;;) {
+	/* A full completion queue brings us back here from within. */
+	while (rnic_sq_head(qp) != qp->sq.tail) {
 		uint32_t head = rnic_sq_head(qp);
-		struct rnic_swqe w;
+		uint8_t status = rnic_swqe(qp, head)->status;
 
-		if (head == qp->sq.tail)
-			break;
-		/* The head moves first, because a full completion queue brings us back
-		 * here; from then on the slot may be written by a poster. */
-		w = *rnic_swqe(qp, head);
-		atomic_store_explicit(&qp->sq.head, head + 1, memory_order_release);
 		qp->sq.tx = head + 1;
-		rnic_complete_send(qp, &w, w.status ? w.status : IBV_WC_WR_FLUSH_ERR);
+		rnic_complete_send(qp, status ? status : IBV_WC_WR_FLUSH_ERR);
 	}
 	qp->req.off = 0;
 	qp->req.reads = 0;

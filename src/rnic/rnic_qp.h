@@ -191,7 +191,8 @@ int rnic_resolve_addr(const struct rnic_device *dev, const struct ibv_ah_attr *a
 		      struct in_addr *addr);
 /* Send side only, for UC and UD. */
 void rnic_qp_sq_error(struct rnic_qp *qp);
-void rnic_complete_send(struct rnic_qp *qp, const struct rnic_swqe *w, enum ibv_wc_status status);
+/* Completes the oldest request of the send queue and frees its slot. */
+void rnic_complete_send(struct rnic_qp *qp, enum ibv_wc_status status);
 /* Fills in what is common and queues it. `wc` needs opcode, flags, lengths. */
 void rnic_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited);
 void rnic_flush_sq(struct rnic_qp *qp);

@@ -241,11 +241,7 @@ void rnic_req_reap(struct rnic_qp *qp)
 		}
 		if (head == qp->sq.tx || !complete(qp, w))
 			break;
-		rnic_complete_send(qp, w, IBV_WC_SUCCESS);
-		if (rnic_sq_head(qp) != head)
-			return; /* a full completion queue: all is flushed */
-		/* release: the slot may be written by a poster that sees the new head */
-		atomic_store_explicit(&qp->sq.head, head + 1, memory_order_release);
+		rnic_complete_send(qp, IBV_WC_SUCCESS);
 	}
 	drained(qp);
 }
@@ -464,7 +460,9 @@ static bool peer_silent(const struct rnic_conn *c)
 
 	if (getsockopt(c->io.fd, IPPROTO_TCP, TCP_INFO, &ti, &len))
 		return false; /* a local socket pair */
-	return ti.tcpi_retransmits || ti.tcpi_probes;
+	/* One retransmission is one lost packet, and Linux answers window probes at most
+	 * twice a second, so that one or two without an answer prove nothing. */
+	return ti.tcpi_retransmits > 1 || ti.tcpi_probes > 2;
 }
 
 static void retry_check(struct rnic_qp *qp, uint64_t now)
@@ -507,6 +505,8 @@ static void on_timer(struct rnic_timer *t, uint64_t now)
 		rnic_req_reap(qp);
 		return;
 	}
+	/* When we ourselves did not run, the peer's silence proves nothing. */
+	req->stalled_since += now - t->at;
 	retry_check(qp, now);
 	if (rnic_sq_head(qp) != qp->sq.tail && qp->ibv.state != IBV_QPS_ERR)
 		rnic_timer_arm(qp->e, t, now + retry_time(qp) / 4);

@@ -44,12 +44,12 @@ static int refuse_read(struct wire_term *why, enum rnic_mem_error err)
 	return refuse(why, WIRE_LAYER_RDMAP, WIRE_ETYPE_RDMAP_PROTECTION, code[err]);
 }
 
-static void executed(struct rnic_qp *qp, struct rnic_conn *c)
+static void executed(struct rnic_qp *qp, struct rnic_conn *c, uint64_t bytes)
 {
 	if (qp->ibv.qp_type != IBV_QPT_RC)
 		return;
 	qp->rsp.done++;
-	rnic_stream_owe_ack(c);
+	rnic_stream_owe_ack(c, bytes);
 }
 
 /* ---- writes ---- */
@@ -84,7 +84,7 @@ static int do_write(struct rnic_qp *qp, struct rnic_conn *c, const struct wire_s
 	if (seg->last) {
 		rsp->last_write_len = rsp->write_len;
 		rsp->write_len = 0;
-		executed(qp, c);
+		executed(qp, c, rsp->last_write_len);
 	}
 	return 0;
 }
@@ -127,7 +127,7 @@ static void end_receive(struct rnic_qp *qp, struct rnic_conn *c, struct ibv_wc *
 	qp->rsp.receiving = false;
 	qp->rsp.send_msn++;
 	rnic_complete_recv(qp, wc, solicited);
-	executed(qp, c);
+	executed(qp, c, qp->rsp.off);
 }
 
 static int fill_receive(struct rnic_qp *qp, const uint8_t *data, size_t len, struct wire_term *why)

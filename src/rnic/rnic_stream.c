@@ -17,7 +17,14 @@
 
 /* Bytes handed to the kernel in one call, if there are as many. */
 #define BATCH 65536
+/* Calls in a row for one connection: others, and what comes in, want their turn. */
+#define BATCHES_PER_PUMP 8
 _Static_assert(BATCH + WIRE_MPA_FPDU_MAX <= RNIC_TXBUF, "a batch and its last frame fit");
+
+/* A stream of messages is acknowledged at least this often. Each acknowledgement is a
+ * packet that the sender's core has to take in, so as rarely as its queues bear it. */
+#define ACK_MESSAGES 16
+#define ACK_BYTES    (1 << 20)
 
 /* ---- sending ---- */
 
@@ -112,6 +119,7 @@ static size_t control_frames(struct rnic_conn *c, uint8_t *buf)
 	if (c->owe_ack && rsp) {
 		len += rnic_frame_control(c, buf + len, WIRE_CTL_ACK, 0, rsp->done);
 		rsp->acked = rsp->done;
+		c->unacked = 0;
 	}
 	if (c->owe_rnr && rsp) {
 		len += rnic_frame_control(c, buf + len, WIRE_CTL_RNR, c->qp->attr.min_rnr_timer,
@@ -201,21 +209,29 @@ void rnic_stream_pump(struct rnic_conn *c)
 {
 	struct rnic_engine *e = c->e;
 	bool held = false; /* TCP waits for more */
+	bool all = false;  /* nothing is left to send */
 	int err = 0;
 
 	if (c->io.fd < 0 || (c->state != RNIC_CONN_UP && c->state != RNIC_CONN_LINGER))
 		return;
 	c->want_pump = false;
 	err = flush_pending(c);
-	while (!err) {
+	for (int batches = 0; !err; batches++) {
 		size_t len = 0, n = 1;
+
+		if (batches == BATCHES_PER_PUMP) {
+			rnic_io_want(&c->io, EPOLLIN | EPOLLOUT); /* go on in the next pass */
+			break;
+		}
 
 		while (n && len < BATCH) {
 			n = next_frame(c, e->txbuf + len);
 			len += n;
 		}
-		if (!len)
+		if (!len) {
+			all = true;
 			break;
+		}
 		/* While there is more to come, TCP fills its segments across calls. */
 		err = c->tx_marked ? write_marked(c, e->txbuf, len)
 				   : rnic_stream_write(c, e->txbuf, len, n != 0);
@@ -231,7 +247,7 @@ void rnic_stream_pump(struct rnic_conn *c)
 		rnic_qp_error(c->qp);
 	if (err && err != -EAGAIN)
 		rnic_conn_lost(c);
-	else if (!err && c->state == RNIC_CONN_LINGER)
+	else if (all && c->state == RNIC_CONN_LINGER)
 		finish(c);
 }
 
@@ -240,9 +256,12 @@ static void run_due(struct rnic_due *d)
 	rnic_stream_pump(container_of(d, struct rnic_conn, due));
 }
 
-void rnic_stream_owe_ack(struct rnic_conn *c)
+void rnic_stream_owe_ack(struct rnic_conn *c, size_t bytes)
 {
 	c->owe_ack = true;
+	c->unacked += bytes;
+	if (c->qp->rsp.done - c->qp->rsp.acked >= ACK_MESSAGES || c->unacked >= ACK_BYTES)
+		c->want_pump = true;
 	c->due.run = run_due;
 	rnic_due_add(c->e, &c->due);
 }

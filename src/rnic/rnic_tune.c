@@ -33,7 +33,7 @@ const struct util_tunable rnic_tunables[] = {
 			    .type = UTIL_TUNE_UINT,
 			    .def = "32k",
 			    .min = 128,
-			    .max = 65000,
+			    .max = 64000,
 			    .help = "Largest payload of one segment of an RC or UC stream, in "
 				    "bytes."},
 	[RNIC_TUNE_GUARD] = {.name = "WEFT_GUARD",

@@ -19,9 +19,9 @@ holds "[$bw | select(.kind == \"rc\") | .size] == [8, 60000, 65536, 1048576]" "$
 # Ratios: there, from every round, and within reason. (The kinds that leave progress to
 # the device's thread may be slow on a busy machine.)
 holds "all($lat | select(.kind == \"rc\" or .kind == \"ud\" or .kind == \"uc\");
-	.ratios[0].ratio | .n == 10 and .median > 0.2 and .median < 5)" "$all"
+	.ratios[0].ratio | .n >= 3 and .median > 0.2 and .median < 5)" "$all"
 holds "all($bw | select(.kind == \"rc\" and .size >= 65536);
-	.ratios[0].ratio | .n == 5 and .median > 0.1 and .median < 10)" "$all"
+	.ratios[0].ratio | .n >= 3 and .median > 0.1 and .median < 10)" "$all"
 holds "all($bw | select(.kind == \"rc\"); .lost == 0)" "$all"
 holds "all($bw | select(.kind == \"ud\"); .received > .sent / 2)" "$all"
 

@@ -22,7 +22,7 @@ static void test_well_formed(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < TABLES; i++) {
-		util_tune_for_each(t, tables[i]) {
+		util_tune_for_each (t, tables[i]) {
 			assert_memory_equal(t->name, "WEFT_", 5);
 			assert_non_null(t->help);
 			assert_int_equal(t->help[strlen(t->help) - 1], '.');
@@ -44,7 +44,7 @@ static int count(const char *name)
 	int n = 0;
 
 	for (size_t i = 0; i < TABLES; i++)
-		util_tune_for_each(t, tables[i])
+		util_tune_for_each (t, tables[i])
 			n += !strcmp(t->name, name);
 	return n;
 }
@@ -55,7 +55,7 @@ static void test_unique(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < TABLES; i++)
-		util_tune_for_each(t, tables[i])
+		util_tune_for_each (t, tables[i])
 			assert_int_equal(count(t->name), 1);
 	/* What the options of `weft verbs` set. */
 	assert_int_equal(count("WEFT_ADDR"), 1);

@@ -409,12 +409,12 @@ static void test_dereg_during_read(void **state)
 		CHECK(wait_wc(p.a.scq, &wc, RIG_WAIT));
 		CHECK_EQ(wc.wr_id, 2);
 		CHECK(wc.status == IBV_WC_REM_ACCESS_ERR || wc.status == IBV_WC_SUCCESS);
-		cut += wc.status != IBV_WC_SUCCESS;
-		CHECK(wait_wc(p.a.scq, &wc, RIG_WAIT));
-		CHECK_EQ(wc.wr_id, 3);
-		CHECK(wc.status == IBV_WC_WR_FLUSH_ERR || wc.status == IBV_WC_REM_ACCESS_ERR);
-		broken(&p.a);
-		broken(&p.b);
+		if (wc.status != IBV_WC_SUCCESS) {
+			EXPECT(p.a.scq, 3, IBV_WC_WR_FLUSH_ERR);
+			broken(&p.a);
+			broken(&p.b);
+			cut++;
+		}
 		p.b.mr = NULL;
 		pair_close(&p);
 	}
