@@ -168,6 +168,7 @@ set xlabel "message size [bytes]"
 set ylabel "$3"
 set logscale xy
 set logscale x 2
+set format x "%.0b%B"
 set key outside right
 set grid
 stats "$out/$1.dat" using 1 nooutput

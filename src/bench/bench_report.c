@@ -112,9 +112,9 @@ static void print_head(const struct bench_rounds *r)
 		       "iterations", "BW min", "BW median", "BW max", "Mmsg/s", "lost%");
 }
 
-/* Other processes on the same cores take from all kinds, but not alike: those that yield
- * while they wait suffer less than those that spin. Only the latter can tell, because a
- * yield counts as a preemption. */
+/* How often somebody else got the core, by force or because it was offered. Other work
+ * takes from all kinds, but not alike, so it spoils ratios too. Only raw kinds can tell:
+ * with a device in the process, its own threads may be what took over. */
 static double preemption_rate(const struct bench_rounds *r)
 {
 	double seconds = 0, n = 0;

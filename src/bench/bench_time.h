@@ -3,6 +3,7 @@
 #ifndef WEFT_BENCH_TIME_H
 #define WEFT_BENCH_TIME_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -16,6 +17,16 @@ static inline uint64_t bench_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * BENCH_S + (uint64_t)ts.tv_nsec;
+}
+
+/* For loops that spin on a raw socket: after many empty turns in a row, lets somebody else
+ * have the core. Where nobody wants it, it costs a system call among hundreds; on a busy
+ * machine a process that spins on and on is put off for whole time slices when its
+ * message comes. Polling a verbs device has the same manners. */
+static inline void bench_yield(uint32_t *empty)
+{
+	if ((++*empty & 127) == 0)
+		sched_yield();
 }
 
 /* For spin loops: looks at the clock once in 1,024 turns, so that the bound on the

@@ -29,6 +29,7 @@ struct udp_chan {
 	struct bench_chan chan; /* first */
 	int fd;
 	size_t size;
+	uint32_t empty; /* receives in a row that found nothing */
 	size_t segment; /* the largest datagram that fits into the path's MTU */
 	struct sockaddr_in peer;
 	char *buf;
@@ -164,8 +165,13 @@ static int udp_try_recv(struct bench_chan *chan, uint32_t *seq)
 	struct udp_chan *u = to_udp(chan);
 	ssize_t n = get(u, u->buf, u->size);
 
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	if (n < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			return -errno;
+		bench_yield(&u->empty);
+		return 0;
+	}
+	u->empty = 0;
 	*seq = bench_seq_get(u->buf, u->size);
 	return (size_t)n == u->size;
 }
@@ -229,12 +235,14 @@ static int udp_rx(struct bench_chan *chan, struct bench_step *step)
 		ssize_t n = get(u, u->buf, 65536);
 
 		if (n >= 0) {
+			u->empty = 0;
 			step->rx_bytes += (uint64_t)n;
 			last = bench_now();
 			continue;
 		}
 		if (errno != EAGAIN && errno != EINTR)
 			return -errno;
+		bench_yield(&u->empty);
 		if (++spins & 255)
 			continue;
 

@@ -23,11 +23,12 @@ static const char help[] =
 	"\n"
 	"  (eval \"$(weft env)\"; gdb ./program)      only inside the parentheses\n";
 
-static const char hints[] = "# For UCX, and for the MPIs that use it, one or more of these help:\n"
-			    "#export UCX_NET_DEVICES='weft0:1'\n"
-			    "#export UCX_TLS='rc_verbs,self'\n"
-			    "# Open MPI passes variables to other hosts only when told:\n"
-			    "#   mpirun -x LD_PRELOAD -x LD_LIBRARY_PATH ...\n";
+static const char hints[] =
+	"# For UCX and the MPIs that use it (rc_v: RC that connects through UD; or ud_v):\n"
+	"#export UCX_NET_DEVICES='weft0:1'\n"
+	"#export UCX_TLS='rc_v,self'\n"
+	"# Open MPI passes variables to other hosts only when told:\n"
+	"#   mpirun -x LD_PRELOAD -x LD_LIBRARY_PATH ...\n";
 
 int cli_env(int argc, char **argv)
 {

@@ -60,7 +60,7 @@ struct rnic_conn {
 	struct rnic_due due;
 	uint32_t ctl_msn;
 	uint64_t unacked; /* bytes of messages executed since the last acknowledgement */
-	bool owe_ack, owe_rnr, owe_ready, owe_retry, owe_probe;
+	bool owe_ack, owe_rnr, owe_damaged, owe_ready, owe_retry, owe_probe;
 	uint32_t ready_seq, retry_seq;
 	struct rnic_job *jobs; /* ring */
 	uint32_t job_head, job_tail, job_cap, job_max;
@@ -109,7 +109,7 @@ bool rnic_conn_psn_fits(const struct rnic_qp *qp, const struct rnic_conn *c);
 void rnic_conn_disown(struct rnic_conn *c);
 void rnic_conn_free(struct rnic_io *io);
 
-/* ---- rnic_stream.c: traffic ---- */
+/* ---- rnic_tx.c, rnic_rx.c: traffic ---- */
 
 /* Sends whatever can be sent. */
 void rnic_stream_pump(struct rnic_conn *c);
@@ -125,7 +125,8 @@ void rnic_stream_owe_ack(struct rnic_conn *c, size_t bytes);
 
 struct rnic_frame {
 	uint8_t *fpdu;
-	size_t ulpdu_len;
+	size_t ulpdu_len; /* built so far, without direct payload */
+	size_t direct;    /* length of payload that is not copied into the frame */
 	uint32_t crc;
 };
 

@@ -12,6 +12,7 @@ void rnic_frame_begin(struct rnic_frame *f, uint8_t *buf, const struct wire_seg 
 	buf[1] = (uint8_t)total;
 	f->fpdu = buf;
 	f->ulpdu_len = hdr;
+	f->direct = 0;
 	f->crc = crc ? wire_crc32c(0, buf, WIRE_MPA_LEN_HDR + hdr) : 0;
 }
 
@@ -27,7 +28,7 @@ void rnic_frame_add(struct rnic_frame *f, const void *data, size_t len, bool crc
 size_t rnic_frame_end(struct rnic_frame *f, bool crc)
 {
 	uint8_t *end = rnic_frame_payload(f);
-	size_t pad = wire_mpa_pad(f->ulpdu_len);
+	size_t pad = wire_mpa_pad(f->ulpdu_len + f->direct);
 
 	memset(end, 0, pad + WIRE_MPA_CRC_LEN);
 	if (crc) {
@@ -36,7 +37,7 @@ size_t rnic_frame_end(struct rnic_frame *f, bool crc)
 		for (int i = 0; i < WIRE_MPA_CRC_LEN; i++)
 			end[pad + (size_t)i] = (uint8_t)(f->crc >> (8 * i));
 	}
-	return wire_mpa_fpdu_len(f->ulpdu_len);
+	return WIRE_MPA_LEN_HDR + f->ulpdu_len + pad + WIRE_MPA_CRC_LEN;
 }
 
 size_t rnic_frame_control(struct rnic_conn *c, uint8_t *buf, uint8_t type, uint8_t arg,

@@ -85,6 +85,12 @@ enum rnic_mem_error rnic_guard_copy_crc(void *dst, const void *src, size_t len, 
 	return RNIC_MEM_OK;
 }
 
+enum rnic_mem_error rnic_guard_crc(const void *data, size_t len, uint32_t *crc)
+{
+	GUARDED(*crc = wire_crc32c(*crc, data, len));
+	return RNIC_MEM_OK;
+}
+
 /* sequentially consistent: stands in for the atomic unit of an adapter, which every
  * other agent sees in one order */
 enum rnic_mem_error rnic_guard_fetch_add(uint64_t *word, uint64_t add, uint64_t *old)

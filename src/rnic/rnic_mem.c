@@ -211,6 +211,23 @@ enum rnic_mem_error rnic_mem_gather(struct rnic_engine *e, const struct ibv_pd *
 	return RNIC_MEM_OK;
 }
 
+const void *rnic_mem_piece(struct rnic_engine *e, const struct ibv_pd *pd,
+			   const struct ibv_sge *sge, int n, uint64_t off, uint32_t len)
+{
+	void *ptr;
+
+	for (int i = 0; i < n; i++) {
+		if (off < sge[i].length)
+			return len <= sge[i].length - off &&
+					       !resolve(e, pd, sge[i].lkey, sge[i].addr + off, len,
+							0, &ptr)
+				       ? ptr
+				       : NULL;
+		off -= sge[i].length;
+	}
+	return NULL;
+}
+
 enum rnic_mem_error rnic_mem_scatter(struct rnic_engine *e, const struct ibv_pd *pd,
 				     const struct ibv_sge *sge, int n, uint64_t off,
 				     const void *src, uint32_t len)

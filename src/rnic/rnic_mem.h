@@ -48,6 +48,9 @@ enum rnic_mem_error rnic_mem_remote(struct rnic_engine *e, const struct ibv_pd *
 enum rnic_mem_error rnic_mem_gather(struct rnic_engine *e, const struct ibv_pd *pd,
 				    const struct ibv_sge *sge, int n, uint64_t off, void *dst,
 				    uint32_t len, uint32_t *crc);
+/* Where len bytes at offset off of the list lie, if they lie in one piece; else NULL. */
+const void *rnic_mem_piece(struct rnic_engine *e, const struct ibv_pd *pd,
+			   const struct ibv_sge *sge, int n, uint64_t off, uint32_t len);
 /* The reverse: len bytes of src to offset off of the list. */
 enum rnic_mem_error rnic_mem_scatter(struct rnic_engine *e, const struct ibv_pd *pd,
 				     const struct ibv_sge *sge, int n, uint64_t off,
@@ -55,6 +58,7 @@ enum rnic_mem_error rnic_mem_scatter(struct rnic_engine *e, const struct ibv_pd 
 /* Plain copies that turn a fault into RNIC_MEM_FAULT (rnic_guard.c). No lock needed. */
 enum rnic_mem_error rnic_guard_copy(void *dst, const void *src, size_t len);
 enum rnic_mem_error rnic_guard_copy_crc(void *dst, const void *src, size_t len, uint32_t *crc);
+enum rnic_mem_error rnic_guard_crc(const void *data, size_t len, uint32_t *crc);
 /* Returns the old value; *old is in host order. The word is aligned. */
 enum rnic_mem_error rnic_guard_fetch_add(uint64_t *word, uint64_t add, uint64_t *old);
 enum rnic_mem_error rnic_guard_cmp_swap(uint64_t *word, uint64_t compare, uint64_t swap,

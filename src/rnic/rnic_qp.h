@@ -88,6 +88,7 @@ struct rnic_req {
 	uint32_t read_head; /* index of the oldest of them */
 	uint64_t read_off;  /* bytes of its answer that are here */
 	bool rnr;           /* told to wait */
+	bool staged; /* never send payload from where it lies */
 	uint32_t rnr_seq;
 	uint64_t rnr_deadline; /* UINT64_MAX: waits for ever */
 	struct rnic_timer timer; /* retry and RNR */
@@ -103,7 +104,8 @@ struct rnic_rsp {
 	uint64_t off;   /* bytes of the Send that are here */
 	uint64_t write_len, last_write_len; /* of the write under way, of the last one */
 	struct rnic_rwqe *wqe;
-	bool waiting; /* sent RNR; discards until RETRY */
+	unsigned int damaged; /* times that the request under way failed its CRC */
+	bool waiting; /* sent RNR or DAMAGED; discards until RETRY */
 	bool told;    /* IBV_EVENT_COMM_EST */
 	struct list_head wait_link;
 };
@@ -216,11 +218,21 @@ void rnic_req_init(struct rnic_qp *qp);
 void rnic_req_reset(struct rnic_qp *qp);
 /* Work was posted, or the connection came up or went: start the retry clock. */
 void rnic_req_watch(struct rnic_qp *qp);
+/* Payload that is sent from where it lies: it belongs at offset `at` of the frame that
+ * was built without it. */
+struct rnic_direct {
+	const void *data;
+	size_t len, at;
+};
+/* Below this, copying is cheaper than a piece more in the call. */
+#define RNIC_DIRECT_MIN 8192
+
 /* Builds the next request frame; 0 when there is nothing (now). */
-size_t rnic_req_frame(struct rnic_qp *qp, uint8_t *buf);
+size_t rnic_req_frame(struct rnic_qp *qp, uint8_t *buf, struct rnic_direct *direct);
 void rnic_req_ack(struct rnic_qp *qp, uint32_t seq);
 void rnic_req_rnr(struct rnic_qp *qp, uint32_t seq, uint8_t timer);
 void rnic_req_ready(struct rnic_qp *qp, uint32_t seq);
+void rnic_req_damaged(struct rnic_qp *qp, uint32_t seq);
 int rnic_req_read_resp(struct rnic_qp *qp, const struct wire_seg *seg, const uint8_t *payload,
 		       size_t len, struct wire_term *why);
 int rnic_req_atomic_resp(struct rnic_qp *qp, const struct wire_seg *seg, const uint8_t *payload,
@@ -237,6 +249,8 @@ void rnic_req_fail(struct rnic_qp *qp, enum ibv_wc_status status);
 int rnic_rsp_segment(struct rnic_qp *qp, struct rnic_conn *conn, const struct wire_seg *seg,
 		     const uint8_t *payload, size_t len, struct wire_term *why);
 void rnic_rsp_retry(struct rnic_qp *qp, uint32_t seq);
+/* The request under way failed its CRC: ask for it again. False: too often. */
+bool rnic_rsp_damaged(struct rnic_qp *qp, struct rnic_conn *conn);
 /* A receive was posted: tell the peers that wait for one. */
 void rnic_rsp_wake(struct rnic_engine *e, struct rnic_rq *rq);
 void rnic_rsp_reset(struct rnic_qp *qp);

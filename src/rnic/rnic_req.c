@@ -23,6 +23,26 @@ static const uint32_t rnr_10us[32] = {65536, 1,	   2,	 3,    4,    6,	   8,	 12,
 
 /* ---- sending ---- */
 
+/* Large payload is checksummed and sent where it lies. Should the application write into
+ * it between the two, the peer finds the CRC wrong and asks for it again. */
+static bool direct_payload(struct rnic_qp *qp, const struct rnic_swqe *w, uint64_t off,
+			   uint32_t len, struct rnic_frame *f, struct rnic_direct *direct)
+{
+	const void *data;
+
+	if (len < RNIC_DIRECT_MIN || w->inl || qp->conn->tx_marked || qp->req.staged ||
+	    qp->ibv.qp_type != IBV_QPT_RC)
+		return false;
+	data = rnic_mem_piece(qp->e, qp->ibv.pd, w->sge, w->num_sge, off, len);
+	if (!data || (qp->conn->crc && rnic_guard_crc(data, len, &f->crc)))
+		return false;
+	direct->data = data;
+	direct->len = len;
+	direct->at = WIRE_MPA_LEN_HDR + f->ulpdu_len;
+	f->direct = len;
+	return true;
+}
+
 static enum rnic_mem_error payload(struct rnic_qp *qp, const struct rnic_swqe *w, uint64_t off,
 				   uint32_t len, struct rnic_frame *f)
 {
@@ -77,7 +97,8 @@ static struct wire_seg send_header(struct rnic_qp *qp, struct rnic_swqe *w)
 	return seg;
 }
 
-static size_t data_frame(struct rnic_qp *qp, struct rnic_swqe *w, uint8_t *buf)
+static size_t data_frame(struct rnic_qp *qp, struct rnic_swqe *w, uint8_t *buf,
+			 struct rnic_direct *direct)
 {
 	bool send = w->opcode == IBV_WR_SEND || w->opcode == IBV_WR_SEND_WITH_IMM;
 	struct rnic_req *req = &qp->req;
@@ -95,7 +116,8 @@ static size_t data_frame(struct rnic_qp *qp, struct rnic_swqe *w, uint8_t *buf)
 					.to = w->remote_addr + req->off};
 	seg.last = len == left;
 	rnic_frame_begin(&f, buf, &seg, len, qp->conn->crc);
-	if (payload(qp, w, req->off, len, &f)) {
+	if (!direct_payload(qp, w, req->off, len, &f, direct) &&
+	    payload(qp, w, req->off, len, &f)) {
 		w->status = IBV_WC_LOC_PROT_ERR;
 		return 0;
 	}
@@ -187,7 +209,7 @@ static bool may_start(struct rnic_qp *qp, struct rnic_swqe *w)
 	return req->reads < qp->attr.max_rd_atomic;
 }
 
-size_t rnic_req_frame(struct rnic_qp *qp, uint8_t *buf)
+size_t rnic_req_frame(struct rnic_qp *qp, uint8_t *buf, struct rnic_direct *direct)
 {
 	struct rnic_req *req = &qp->req;
 	struct rnic_swqe *w;
@@ -204,7 +226,7 @@ size_t rnic_req_frame(struct rnic_qp *qp, uint8_t *buf)
 		return read_frame(qp, w, buf);
 	if (req->write_done)
 		return imm_frame(qp, w, buf);
-	return data_frame(qp, w, buf);
+	return data_frame(qp, w, buf, direct);
 }
 
 /* ---- completing ---- */
@@ -342,10 +364,12 @@ static bool rewind_to(struct rnic_qp *qp, uint32_t seq)
 	struct rnic_req *req = &qp->req;
 	uint32_t i, end = qp->sq.tx == qp->sq.tail ? qp->sq.tx : qp->sq.tx + 1;
 	struct rnic_swqe *w = NULL;
+	bool imm = false;
 
 	for (i = rnic_sq_head(qp); i != end; i++) {
 		w = rnic_swqe(qp, i);
-		if (w->seq == seq)
+		imm = w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+		if (w->seq == seq || (imm && w->seq - 1 == seq))
 			break;
 	}
 	if (i == end || rnic_is_read(w))
@@ -355,7 +379,7 @@ static bool rewind_to(struct rnic_qp *qp, uint32_t seq)
 			req->reads--;
 	qp->sq.tx = i;
 	req->off = 0;
-	req->write_done = w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+	req->write_done = imm && w->seq == seq;
 	req->sent_seq = seq - 1;
 	return true;
 }
@@ -400,6 +424,21 @@ void rnic_req_ready(struct rnic_qp *qp, uint32_t seq)
 	qp->conn->retry_seq = seq;
 	qp->conn->want_pump = true;
 	rnic_req_watch(qp);
+}
+
+/* A request arrived damaged. Its buffer may be changing under our hands: from now on
+ * payload is copied first and checksummed after. */
+void rnic_req_damaged(struct rnic_qp *qp, uint32_t seq)
+{
+	struct rnic_req *req = &qp->req;
+
+	rnic_req_ack(qp, seq - 1);
+	if (req->rnr || qp->ibv.state == IBV_QPS_ERR || !qp->conn || !rewind_to(qp, seq))
+		return;
+	req->staged = true;
+	qp->conn->owe_retry = true;
+	qp->conn->retry_seq = seq;
+	qp->conn->want_pump = true;
 }
 
 /* ---- the peer refused ---- */
@@ -460,9 +499,20 @@ static bool peer_silent(const struct rnic_conn *c)
 
 	if (getsockopt(c->io.fd, IPPROTO_TCP, TCP_INFO, &ti, &len))
 		return false; /* a local socket pair */
-	/* One retransmission is one lost packet, and Linux answers window probes at most
-	 * twice a second, so that one or two without an answer prove nothing. */
-	return ti.tcpi_retransmits > 1 || ti.tcpi_probes > 2;
+	/* One retransmission is one lost packet; more prove nothing either if the last one
+	 * was answered, because a full receiver drops what it answers. Linux answers window
+	 * probes at most twice a second. */
+	return (ti.tcpi_retransmits > 1 && ti.tcpi_last_ack_recv > ti.tcpi_last_data_sent) ||
+	       ti.tcpi_probes > 2;
+}
+
+/* UC: what cannot be sent is lost, and complete. */
+static void drop_unsent(struct rnic_qp *qp)
+{
+	qp->sq.tx = qp->sq.tail;
+	qp->req.off = 0;
+	qp->req.write_done = false;
+	rnic_req_reap(qp);
 }
 
 static void retry_check(struct rnic_qp *qp, uint64_t now)
@@ -476,11 +526,13 @@ static void retry_check(struct rnic_qp *qp, uint64_t now)
 	}
 	if (now - req->stalled_since < retry_time(qp))
 		return;
-	if (qp->ibv.qp_type == IBV_QPT_UC) {
-		/* Unreliable: what cannot be sent is lost, and complete. */
-		qp->sq.tx = qp->sq.tail;
-		rnic_req_reap(qp);
-	} else if (!c || c->state != RNIC_CONN_UP || peer_silent(c)) {
+	if (!c || c->state != RNIC_CONN_UP || peer_silent(c)) {
+		if (qp->ibv.qp_type == IBV_QPT_UC) {
+			if (c && c->state == RNIC_CONN_UP)
+				rnic_conn_lost(c); /* the message under way is cut off */
+			drop_unsent(qp);
+			return;
+		}
 		util_log(UTIL_LOG_INFO, "QP 0x%06x: no answer from peer 0x%06x", qp->ibv.qp_num,
 			 qp->attr.dest_qp_num);
 		rnic_req_fail(qp, IBV_WC_RETRY_EXC_ERR);
@@ -516,6 +568,8 @@ void rnic_req_watch(struct rnic_qp *qp)
 {
 	struct rnic_req *req = &qp->req;
 
+	if (qp->lost && qp->ibv.qp_type == IBV_QPT_UC)
+		drop_unsent(qp); /* nobody will ever be there */
 	if (req->timer.slot >= 0 || req->rnr || rnic_sq_head(qp) == qp->sq.tail)
 		return;
 	req->progress_seen = req->progress;

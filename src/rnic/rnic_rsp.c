@@ -5,6 +5,9 @@
 #include "util_log.h"
 #include "rnic_conn.h"
 
+/* A request that keeps arriving damaged is not worth another try. */
+#define DAMAGED_MAX 4
+
 static int refuse(struct wire_term *why, uint8_t layer, uint8_t etype, uint8_t ecode)
 {
 	*why = (struct wire_term){.layer = layer, .etype = etype, .ecode = ecode};
@@ -49,6 +52,7 @@ static void executed(struct rnic_qp *qp, struct rnic_conn *c, uint64_t bytes)
 	if (qp->ibv.qp_type != IBV_QPT_RC)
 		return;
 	qp->rsp.done++;
+	qp->rsp.damaged = 0;
 	rnic_stream_owe_ack(c, bytes);
 }
 
@@ -432,6 +436,22 @@ void rnic_rsp_retry(struct rnic_qp *qp, uint32_t seq)
 {
 	if (qp->rsp.waiting && seq == qp->rsp.done + 1)
 		qp->rsp.waiting = false;
+}
+
+bool rnic_rsp_damaged(struct rnic_qp *qp, struct rnic_conn *c)
+{
+	struct rnic_rsp *rsp = &qp->rsp;
+
+	if (rsp->waiting)
+		return true; /* it will be sent again anyway */
+	if (++rsp->damaged > DAMAGED_MAX)
+		return false;
+	rsp->waiting = true;
+	rsp->off = 0; /* a receive that was begun is filled from its beginning */
+	rsp->write_len = 0;
+	c->owe_damaged = true;
+	c->want_pump = true;
+	return true;
 }
 
 void rnic_rsp_reset(struct rnic_qp *qp)

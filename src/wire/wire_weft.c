@@ -21,7 +21,6 @@ size_t wire_hello_encode(const struct wire_hello *h, void *buf)
 	p = put_be16(p, 0);
 	p = put_be32(p, h->src_qpn);
 	p = put_be32(p, h->dst_qpn);
-	p = put_be32(p, h->sq_psn);
 	p = put_be32(p, h->rq_psn);
 	put_be32(p, h->dst_addr);
 	return WIRE_HELLO_LEN;
@@ -41,10 +40,9 @@ int wire_hello_decode(struct wire_hello *h, const void *buf, size_t len)
 		return -EPROTO;
 	h->src_qpn = get_be32(b + 8);
 	h->dst_qpn = get_be32(b + 12);
-	h->sq_psn = get_be32(b + 16);
-	h->rq_psn = get_be32(b + 20);
-	h->dst_addr = get_be32(b + 24);
-	if (h->src_qpn > MAX_24 || h->dst_qpn > MAX_24 || h->sq_psn > MAX_24 || h->rq_psn > MAX_24)
+	h->rq_psn = get_be32(b + 16);
+	h->dst_addr = get_be32(b + 20);
+	if (h->src_qpn > MAX_24 || h->dst_qpn > MAX_24 || h->rq_psn > MAX_24)
 		return -EPROTO;
 	return 0;
 }

@@ -2,8 +2,8 @@
  *
  * 1. The hello: private data of the MPA handshake. It names the queue pairs, so
  *    that one listening port serves 255 of them without a connection manager, and
- *    repeats both packet sequence numbers that the applications agreed on, so that
- *    a stale or guessed connection is refused.
+ *    says which packet sequence number each side expects, so that a stale or
+ *    guessed connection is refused.
  * 2. Control messages: opcode 0xe, untagged, queue 4. They give an RC queue pair
  *    the semantics that InfiniBand users expect and that iWARP lacks: a work
  *    request completes when the peer has executed it, and a Send that finds no
@@ -22,7 +22,7 @@
 
 #include "wire_rdmap.h"
 
-#define WIRE_HELLO_LEN     28
+#define WIRE_HELLO_LEN     24
 #define WIRE_HELLO_VERSION 1
 
 enum wire_hello_type { WIRE_HELLO_RC = 1, WIRE_HELLO_UC = 2 };
@@ -31,11 +31,11 @@ struct wire_hello {
 	uint8_t version;
 	uint8_t type;
 	uint32_t src_qpn, dst_qpn; /* 24 bits */
-	uint32_t sq_psn, rq_psn;   /* as the sender of this frame set them */
+	uint32_t rq_psn;           /* the first that its sender expects */
 	uint32_t dst_addr;         /* IPv4 that the sender believes to reach, host order */
 };
 
-/* Layout: "WEFT" | version | type | 0 (2) | src_qpn | dst_qpn | sq_psn | rq_psn |
+/* Layout: "WEFT" | version | type | 0 (2) | src_qpn | dst_qpn | rq_psn |
  * dst_addr, all big-endian. Returns WIRE_HELLO_LEN. */
 size_t wire_hello_encode(const struct wire_hello *h, void *buf);
 /* 0, or -EPROTO: not ours, wrong length, reserved bits set, qpn/psn over 24 bits. */
@@ -47,7 +47,8 @@ enum wire_ctl_type {
 			     * Requests from seq on are discarded until RETRY(seq). */
 	WIRE_CTL_READY = 3, /* a receive was posted: request `seq` may be retried */
 	WIRE_CTL_RETRY = 4, /* requests from `seq` on follow again */
-	WIRE_CTL_PROBE = 5, /* no meaning but to be acknowledged by TCP */
+	WIRE_CTL_DAMAGED = 5, /* as RNR: request `seq` failed its CRC; send it again */
+	WIRE_CTL_PROBE = 6,   /* no meaning but to be acknowledged by TCP */
 };
 
 struct wire_ctl {

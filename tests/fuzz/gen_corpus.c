@@ -35,7 +35,6 @@ static void hello_and_ctl(void)
 			       .type = WIRE_HELLO_RC,
 			       .src_qpn = 0x123456,
 			       .dst_qpn = 0xabcdef,
-			       .sq_psn = 1,
 			       .rq_psn = 0xffffff,
 			       .dst_addr = 0x7f000001};
 	uint8_t b[1 + WIRE_HELLO_LEN] = {0};

@@ -6,11 +6,10 @@
 #include "wire_crc32c.h"
 #include "wire_weft.h"
 
-static const uint8_t hello[28] = {
+static const uint8_t hello[24] = {
 	'W',  'E',  'F',  'T',  0x01, 0x01, 0x00, 0x00, /* magic, version, RC */
 	0x00, 0x01, 0x02, 0x03, 0x00, 0xff, 0xff, 0xff, /* src, dst QPN */
-	0x00, 0xaa, 0xbb, 0xcc, 0x00, 0x00, 0x00, 0x01, /* sq, rq PSN */
-	0x0a, 0x00, 0x00, 0x02,                         /* 10.0.0.2 */
+	0x00, 0xaa, 0xbb, 0xcc, 0x0a, 0x00, 0x00, 0x02, /* PSN, 10.0.0.2 */
 };
 
 static void hello_golden(void **state)
@@ -19,22 +18,20 @@ static void hello_golden(void **state)
 			       .type = WIRE_HELLO_RC,
 			       .src_qpn = 0x010203,
 			       .dst_qpn = 0xffffff,
-			       .sq_psn = 0xaabbcc,
-			       .rq_psn = 1,
+			       .rq_psn = 0xaabbcc,
 			       .dst_addr = 0x0a000002};
 	struct wire_hello got;
 	uint8_t buf[WIRE_HELLO_LEN];
 
 	(void)state;
-	assert_int_equal(wire_hello_encode(&h, buf), 28);
-	assert_memory_equal(buf, hello, 28);
-	assert_int_equal(wire_hello_decode(&got, hello, 28), 0);
+	assert_int_equal(wire_hello_encode(&h, buf), 24);
+	assert_memory_equal(buf, hello, 24);
+	assert_int_equal(wire_hello_decode(&got, hello, 24), 0);
 	assert_int_equal(got.version, 1);
 	assert_int_equal(got.type, WIRE_HELLO_RC);
 	assert_int_equal(got.src_qpn, 0x010203);
 	assert_int_equal(got.dst_qpn, 0xffffff);
-	assert_int_equal(got.sq_psn, 0xaabbcc);
-	assert_int_equal(got.rq_psn, 1);
+	assert_int_equal(got.rq_psn, 0xaabbcc);
 	assert_int_equal(got.dst_addr, 0x0a000002);
 }
 
@@ -48,20 +45,20 @@ static void hello_refused(void **state)
 	memcpy(b, hello, sizeof(hello));
 	for (size_t len = 0; len <= 40; len++)
 		assert_int_equal(wire_hello_decode(&h, fence_put(&fence, b, len), len),
-				 len == 28 ? 0 : -EPROTO);
+				 len == 24 ? 0 : -EPROTO);
 	fence_free(&fence);
 	/* Magic, version, type, reserved, and the top byte of each 24-bit number. */
-	static const uint8_t wrong[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 20};
+	static const uint8_t wrong[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 16};
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		memcpy(b, hello, sizeof(hello));
 		b[wrong[i]] ^= 0x40;
-		assert_int_equal(wire_hello_decode(&h, b, 28), -EPROTO);
+		assert_int_equal(wire_hello_decode(&h, b, 24), -EPROTO);
 	}
 	for (int type = 0; type < 256; type++) {
 		memcpy(b, hello, sizeof(hello));
 		b[5] = (uint8_t)type;
-		assert_int_equal(wire_hello_decode(&h, b, 28),
+		assert_int_equal(wire_hello_decode(&h, b, 24),
 				 type == 1 || type == 2 ? 0 : -EPROTO);
 	}
 }
@@ -86,7 +83,7 @@ static void ctl(void **state)
 	fence_free(&fence);
 	for (int type = 0; type < 256; type++) {
 		b[0] = (uint8_t)type;
-		assert_int_equal(wire_ctl_decode(&got, b, 8), type >= 1 && type <= 5 ? 0 : -EPROTO);
+		assert_int_equal(wire_ctl_decode(&got, b, 8), type >= 1 && type <= 6 ? 0 : -EPROTO);
 	}
 	for (int i = 2; i < 4; i++) { /* reserved */
 		memcpy(b, rnr, 8);
@@ -100,19 +97,17 @@ static void round_trips(void **state)
 	(void)state;
 	for (int i = 0; i < 100000; i++) {
 		struct wire_hello h = {.version = 1, .type = 1 + (rnd64() & 1)}, g;
-		struct wire_ctl c = {.type = (uint8_t)(1 + rnd_below(5)), .arg = rnd64() & 0x1f}, d;
+		struct wire_ctl c = {.type = (uint8_t)(1 + rnd_below(6)), .arg = rnd64() & 0x1f}, d;
 		uint8_t buf[32];
 
 		h.src_qpn = rnd64() & 0xffffff;
 		h.dst_qpn = rnd64() & 0xffffff;
-		h.sq_psn = rnd64() & 0xffffff;
 		h.rq_psn = rnd64() & 0xffffff;
 		h.dst_addr = (uint32_t)rnd64();
 		assert_int_equal(wire_hello_decode(&g, buf, wire_hello_encode(&h, buf)), 0);
 		assert_int_equal(g.type, h.type);
 		assert_int_equal(g.src_qpn, h.src_qpn);
 		assert_int_equal(g.dst_qpn, h.dst_qpn);
-		assert_int_equal(g.sq_psn, h.sq_psn);
 		assert_int_equal(g.rq_psn, h.rq_psn);
 		assert_int_equal(g.dst_addr, h.dst_addr);
 		c.seq = (uint32_t)rnd64();

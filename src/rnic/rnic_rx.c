@@ -1,8 +1,5 @@
-/* Traffic on an open connection: what goes out in which order, and taking the byte
- * stream apart. */
+/* Receiving on an open connection: taking the byte stream apart. */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,259 +11,6 @@
 
 /* A pass gives one connection at most this many reads, so that others get their turn. */
 #define READS_PER_PASS 4
-
-/* Bytes handed to the kernel in one call, if there are as many. */
-#define BATCH 65536
-/* Calls in a row for one connection: others, and what comes in, want their turn. */
-#define BATCHES_PER_PUMP 8
-_Static_assert(BATCH + WIRE_MPA_FPDU_MAX <= RNIC_TXBUF, "a batch and its last frame fit");
-
-/* A stream of messages is acknowledged at least this often. Each acknowledgement is a
- * packet that the sender's core has to take in, so as rarely as its queues bear it. */
-#define ACK_MESSAGES 16
-#define ACK_BYTES    (1 << 20)
-
-/* ---- sending ---- */
-
-static int keep(struct rnic_conn *c, const uint8_t *buf, size_t len)
-{
-	if (c->pend_off == c->pend_len)
-		c->pend_off = c->pend_len = 0;
-	if (c->pend_len + len > c->pend_cap) {
-		size_t cap = c->pend_len + len;
-		uint8_t *p = realloc(c->pend, cap);
-
-		if (!p)
-			return -ENOMEM;
-		c->pend = p;
-		c->pend_cap = cap;
-	}
-	memcpy(c->pend + c->pend_len, buf, len);
-	c->pend_len += len;
-	return 0;
-}
-
-/* Returns the bytes taken, or -errno; a full socket takes 0. */
-static ssize_t put(struct rnic_conn *c, const uint8_t *buf, size_t len, bool more)
-{
-	ssize_t n = send(c->io.fd, buf, len,
-			 MSG_NOSIGNAL | MSG_DONTWAIT | (more ? MSG_MORE : 0));
-
-	if (n >= 0)
-		return n;
-	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-}
-
-int rnic_stream_write(struct rnic_conn *c, const uint8_t *buf, size_t len, bool more)
-{
-	ssize_t n = 0;
-
-	if (c->pend_off == c->pend_len) {
-		n = put(c, buf, len, more);
-		if (n < 0)
-			return (int)n;
-	}
-	if ((size_t)n == len)
-		return 0;
-	rnic_io_want(&c->io, EPOLLIN | EPOLLOUT);
-	return keep(c, buf + n, len - (size_t)n);
-}
-
-static int flush_pending(struct rnic_conn *c)
-{
-	while (c->pend_off < c->pend_len) {
-		ssize_t n = put(c, c->pend + c->pend_off, c->pend_len - c->pend_off,
-				false);
-
-		if (n < 0)
-			return (int)n;
-		if (!n) {
-			rnic_io_want(&c->io, EPOLLIN | EPOLLOUT);
-			return -EAGAIN;
-		}
-		c->pend_off += (size_t)n;
-	}
-	/* A connection that is keeping up holds no buffer. */
-	free(c->pend);
-	c->pend = NULL;
-	c->pend_len = c->pend_off = c->pend_cap = 0;
-	rnic_io_want(&c->io, EPOLLIN);
-	return 0;
-}
-
-static size_t term_frame(struct rnic_conn *c, uint8_t *buf)
-{
-	struct wire_seg seg = {
-		.opcode = WIRE_OP_TERMINATE, .last = true, .qn = WIRE_QN_TERMINATE, .msn = 1};
-	uint8_t payload[WIRE_TERM_MAX];
-	struct rnic_frame f;
-	size_t len = wire_term_encode(&c->term, payload);
-
-	rnic_frame_begin(&f, buf, &seg, len, c->crc);
-	rnic_frame_add(&f, payload, len, c->crc);
-	c->owe_term = false;
-	c->e->stats.terminates_sent++;
-	return rnic_frame_end(&f, c->crc);
-}
-
-/* Control messages, in the order in which the peer must see them: first what was
- * executed, then what could not be. */
-static size_t control_frames(struct rnic_conn *c, uint8_t *buf)
-{
-	struct rnic_rsp *rsp = c->qp ? &c->qp->rsp : NULL;
-	size_t len = 0;
-
-	if (c->owe_ack && rsp) {
-		len += rnic_frame_control(c, buf + len, WIRE_CTL_ACK, 0, rsp->done);
-		rsp->acked = rsp->done;
-		c->unacked = 0;
-	}
-	if (c->owe_rnr && rsp) {
-		len += rnic_frame_control(c, buf + len, WIRE_CTL_RNR, c->qp->attr.min_rnr_timer,
-					  rsp->done + 1);
-		c->e->stats.rnr_sent++;
-	}
-	if (c->owe_ready)
-		len += rnic_frame_control(c, buf + len, WIRE_CTL_READY, 0, c->ready_seq);
-	if (c->owe_retry)
-		len += rnic_frame_control(c, buf + len, WIRE_CTL_RETRY, 0, c->retry_seq);
-	if (c->owe_probe)
-		len += rnic_frame_control(c, buf + len, WIRE_CTL_PROBE, 0, 0);
-	c->owe_ack = c->owe_rnr = c->owe_ready = c->owe_retry = c->owe_probe = false;
-	list_del(&c->due.link);
-	return len;
-}
-
-/* Responses and requests take turns, frame by frame, so that neither a large read nor
- * a large write holds up the other direction's work. */
-static size_t data_frame(struct rnic_conn *c, uint8_t *buf)
-{
-	size_t len = 0;
-
-	for (int i = 0; i < 2 && !len; i++) {
-		c->turn = !c->turn;
-		if (c->turn)
-			len = rnic_rsp_frame(c, buf);
-		else if (c->qp && c == c->qp->conn)
-			len = rnic_req_frame(c->qp, buf);
-	}
-	return len;
-}
-
-static size_t next_frame(struct rnic_conn *c, uint8_t *buf)
-{
-	size_t len;
-
-	if (c->owe_ack || c->owe_rnr || c->owe_ready || c->owe_retry || c->owe_probe) {
-		len = control_frames(c, buf);
-		if (len)
-			return len;
-	}
-	len = data_frame(c, buf);
-	if (!len && c->owe_term)
-		len = term_frame(c, buf);
-	return len;
-}
-
-/* With markers, the frames just built are taken apart again and rebuilt. Slow, and
- * only for peers that insist. */
-static int write_marked(struct rnic_conn *c, uint8_t *buf, size_t len)
-{
-	static const size_t room = WIRE_MPA_FPDU_MARKED_MAX;
-	uint8_t *out = malloc(room);
-	int err = 0;
-
-	if (!out)
-		return -ENOMEM;
-	for (size_t at = 0; at < len && !err;) {
-		size_t ulpdu_len = ((size_t)buf[at] << 8) | buf[at + 1];
-		size_t n = wire_mpa_mark_fpdu(&c->tx_mark, out, buf + at + WIRE_MPA_LEN_HDR,
-					      ulpdu_len, c->crc);
-
-		err = rnic_stream_write(c, out, n, true);
-		at += wire_mpa_fpdu_len(ulpdu_len);
-	}
-	free(out);
-	return err;
-}
-
-/* After the last word: no more sending, but the peer's bytes must be read until its
- * end, because closing a socket with unread data resets the connection and may take
- * the last word with it. */
-static void finish(struct rnic_conn *c)
-{
-	shutdown(c->io.fd, SHUT_WR);
-}
-
-static void uncork(struct rnic_conn *c)
-{
-	int on = 1;
-
-	setsockopt(c->io.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-}
-
-void rnic_stream_pump(struct rnic_conn *c)
-{
-	struct rnic_engine *e = c->e;
-	bool held = false; /* TCP waits for more */
-	bool all = false;  /* nothing is left to send */
-	int err = 0;
-
-	if (c->io.fd < 0 || (c->state != RNIC_CONN_UP && c->state != RNIC_CONN_LINGER))
-		return;
-	c->want_pump = false;
-	err = flush_pending(c);
-	for (int batches = 0; !err; batches++) {
-		size_t len = 0, n = 1;
-
-		if (batches == BATCHES_PER_PUMP) {
-			rnic_io_want(&c->io, EPOLLIN | EPOLLOUT); /* go on in the next pass */
-			break;
-		}
-
-		while (n && len < BATCH) {
-			n = next_frame(c, e->txbuf + len);
-			len += n;
-		}
-		if (!len) {
-			all = true;
-			break;
-		}
-		/* While there is more to come, TCP fills its segments across calls. */
-		err = c->tx_marked ? write_marked(c, e->txbuf, len)
-				   : rnic_stream_write(c, e->txbuf, len, n != 0);
-		held = n != 0 || c->tx_marked;
-		if (!err && c->pend_off < c->pend_len)
-			err = -EAGAIN;
-	}
-	if (held && !err)
-		uncork(c); /* more was expected, but none came */
-	if (c->qp && c->qp->conn == c)
-		rnic_req_reap(c->qp);
-	if (c->failed && c->qp)
-		rnic_qp_error(c->qp);
-	if (err && err != -EAGAIN)
-		rnic_conn_lost(c);
-	else if (all && c->state == RNIC_CONN_LINGER)
-		finish(c);
-}
-
-static void run_due(struct rnic_due *d)
-{
-	rnic_stream_pump(container_of(d, struct rnic_conn, due));
-}
-
-void rnic_stream_owe_ack(struct rnic_conn *c, size_t bytes)
-{
-	c->owe_ack = true;
-	c->unacked += bytes;
-	if (c->qp->rsp.done - c->qp->rsp.acked >= ACK_MESSAGES || c->unacked >= ACK_BYTES)
-		c->want_pump = true;
-	c->due.run = run_due;
-	rnic_due_add(c->e, &c->due);
-}
-
-/* ---- receiving ---- */
 
 static void control(struct rnic_conn *c, const struct wire_ctl *ctl)
 {
@@ -284,6 +28,9 @@ static void control(struct rnic_conn *c, const struct wire_ctl *ctl)
 		break;
 	case WIRE_CTL_RETRY:
 		rnic_rsp_retry(qp, ctl->seq);
+		break;
+	case WIRE_CTL_DAMAGED:
+		rnic_req_damaged(qp, ctl->seq);
 		break;
 	}
 }
@@ -358,6 +105,27 @@ static void bad_frame(struct rnic_conn *c, int err)
 	rnic_conn_terminate(c, &why, NULL, 0);
 }
 
+/* A frame whose CRC is wrong. TCP has checked the bytes, so the likely cause is a sender
+ * whose application wrote into the buffer while it was being sent. If the frame is a
+ * request, it can be asked for again; true: it was, and the stream goes on behind it. */
+static bool ask_again(struct rnic_conn *c, const uint8_t *ulpdu, size_t len)
+{
+	static atomic_bool told;
+	struct wire_term why;
+	struct wire_seg seg;
+
+	if (c->rx_marked || c->state != RNIC_CONN_UP || c->qp->ibv.qp_type != IBV_QPT_RC ||
+	    wire_seg_decode(&seg, ulpdu, len, &why) < 0 ||
+	    (seg.opcode != WIRE_OP_WRITE && seg.qn != WIRE_QN_SEND) ||
+	    !rnic_rsp_damaged(c->qp, c))
+		return false;
+	c->e->stats.bad_crc++;
+	util_log_once(&told, UTIL_LOG_WARN,
+		      "a message arrived damaged and is sent again; was its buffer written to "
+		      "before the send completed? (further ones are only counted)");
+	return true;
+}
+
 /* Keeps the beginning of a frame until the rest comes. */
 static bool save_part(struct rnic_conn *c, const uint8_t *buf, size_t len, size_t need)
 {
@@ -393,6 +161,13 @@ static size_t parse(struct rnic_conn *c, const uint8_t *buf, size_t len, size_t 
 		}
 		if (n == -EAGAIN)
 			break;
+		if (n == -EBADMSG && !c->rx_marked) {
+			ulpdu_len = (size_t)buf[used] << 8 | buf[used + 1];
+			if (ask_again(c, buf + used + WIRE_MPA_LEN_HDR, ulpdu_len)) {
+				used += wire_mpa_fpdu_len(ulpdu_len);
+				continue;
+			}
+		}
 		if (n < 0) {
 			bad_frame(c, n);
 			*alive = false;
