@@ -280,14 +280,15 @@ int rnic_cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
 
 		cqe->wc = *wc;
 		cqe->stamp = cq->e->now;
+		cqe->solicited = solicited || wc->status != IBV_WC_SUCCESS;
 		/* release pairs with the acquire in rnic_poll_cq's look without the lock;
 		 * the entry itself is read under the lock */
 		atomic_store_explicit(&cq->count, cq->tail - cq->head, memory_order_release);
 		notify = cq->notify == RNIC_NOTIFY_ANY ||
-			 (cq->notify == RNIC_NOTIFY_SOLICITED &&
-			  (solicited || wc->status != IBV_WC_SUCCESS));
+			 (cq->notify == RNIC_NOTIFY_SOLICITED && cqe->solicited);
 		if (notify)
 			cq->notify = RNIC_NOTIFY_NONE;
+		cq->silent = notify ? 0 : cq->silent + 1;
 	}
 	pthread_mutex_unlock(&cq->lock);
 	if (notify)
@@ -345,16 +346,38 @@ int rnic_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	return take(cq, n, wc);
 }
 
+/* Whether something is waiting that no event has announced. An adapter that is armed
+ * with the consumer's index reports what came after the last poll, and programs that
+ * poll, arm and sleep (UCX) count on it. What was announced before is not reported
+ * again, so programs that arm and then poll see no event too many. */
+static bool unannounced(struct rnic_cq *cq, bool solicited_only)
+{
+	if (cq->silent > cq->tail - cq->head)
+		cq->silent = cq->tail - cq->head;
+	for (uint32_t i = cq->tail - cq->silent; i != cq->tail; i++)
+		if (!solicited_only || cq->ring[i & (cq->cap - 1)].solicited)
+			return true;
+	return false;
+}
+
 int rnic_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct rnic_cq *cq = rnic_cq(ibcq);
+	bool now;
 
 	if (cq->e->dead)
 		return EIO;
 	pthread_mutex_lock(&cq->lock);
 	if (cq->notify != RNIC_NOTIFY_ANY)
 		cq->notify = solicited_only ? RNIC_NOTIFY_SOLICITED : RNIC_NOTIFY_ANY;
+	now = unannounced(cq, cq->notify == RNIC_NOTIFY_SOLICITED);
+	if (now) {
+		cq->notify = RNIC_NOTIFY_NONE;
+		cq->silent = 0;
+	}
 	pthread_mutex_unlock(&cq->lock);
+	if (now)
+		channel_post(cq);
 	/* Who asks for an event is going to sleep, by get_cq_event or by poll(2). */
 	rnic_engine_unpark(cq->e);
 	return 0;

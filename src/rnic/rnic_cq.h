@@ -23,6 +23,7 @@ struct rnic_channel {
 struct rnic_cqe {
 	struct ibv_wc wc;
 	uint64_t stamp; /* ns, when it was put in */
+	bool solicited;
 };
 
 enum rnic_notify { RNIC_NOTIFY_NONE, RNIC_NOTIFY_SOLICITED, RNIC_NOTIFY_ANY };
@@ -40,6 +41,7 @@ struct rnic_cq {
 	uint32_t head, tail; /* taken out, put in */
 	atomic_uint count;   /* tail - head, readable without the lock */
 	enum rnic_notify notify;
+	uint32_t silent; /* entries at the tail that came since the last event */
 	bool overrun;
 	atomic_int refs; /* queue pairs that complete here */
 

@@ -205,7 +205,7 @@ int rnic_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
 		.max_qp_rd_atom = RNIC_MAX_RD_ATOMIC,
 		.max_res_rd_atom = RNIC_MAX_RD_ATOMIC * RNIC_MAX_QP,
 		.max_qp_init_rd_atom = RNIC_MAX_RD_ATOMIC,
-		.atomic_cap = IBV_ATOMIC_GLOB,
+		.atomic_cap = IBV_ATOMIC_HCA, /* in truth GLOB, which UCX 1.13 takes for none */
 		.max_mcast_grp = 4096,
 		.max_mcast_qp_attach = 4096,
 		.max_total_mcast_qp_attach = 65536,

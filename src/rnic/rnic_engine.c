@@ -478,6 +478,8 @@ struct rnic_engine *rnic_engine_get(void)
 
 void rnic_engine_put(struct rnic_engine *e)
 {
+	struct rnic_io *io;
+
 	pthread_mutex_lock(&global);
 	if (--e->refs) {
 		pthread_mutex_unlock(&global);
@@ -494,6 +496,9 @@ void rnic_engine_put(struct rnic_engine *e)
 		rnic_engine_unpark(e);
 		pthread_join(e->thread, NULL);
 	}
+	/* Connections that linger, for an answer that nobody here will read any more. */
+	while ((io = list_first(&e->ios, struct rnic_io, link)))
+		rnic_io_close(io);
 	reap(e);
 	engine_free(e);
 }

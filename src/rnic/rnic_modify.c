@@ -84,7 +84,7 @@ int rnic_resolve_addr(const struct rnic_device *dev, const struct ibv_ah_attr *a
 
 	if (ah->is_global) {
 		if (ah->grh.sgid_index >= dev->n_addr ||
-		    memcmp(gid, v4_mapped, sizeof(v4_mapped)))
+		    memcmp(gid, v4_mapped, sizeof(v4_mapped)) != 0)
 			return EINVAL;
 		memcpy(addr, gid + 12, sizeof(*addr));
 	} else {

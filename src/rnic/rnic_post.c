@@ -46,7 +46,8 @@ static int set_list(struct rnic_swqe *w, const struct ibv_send_wr *wr)
 		return EINVAL;
 	w->num_sge = wr->num_sge;
 	w->length = (uint32_t)len;
-	memcpy(w->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*w->sge));
+	if (wr->num_sge) /* the list may be NULL */
+		memcpy(w->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*w->sge));
 	return 0;
 }
 

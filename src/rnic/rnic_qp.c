@@ -63,8 +63,8 @@ static void flush_rq(struct rnic_qp *qp)
 	struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV};
 	bool low;
 
-	if (qp->rsp.receiving) {
-		qp->rsp.receiving = false;
+	if (qp->rsp.receiving || qp->rsp.spare) {
+		qp->rsp.receiving = qp->rsp.spare = false;
 		wc.wr_id = qp->rsp.wqe->wr_id;
 		rnic_complete_recv(qp, &wc, true);
 	}

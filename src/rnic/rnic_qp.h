@@ -102,7 +102,11 @@ struct rnic_rsp {
 	bool receiving; /* wqe holds a receive that is being filled */
 	bool dropping;  /* UC: the rest of this message is thrown away */
 	uint64_t off;   /* bytes of the Send that are here */
+	bool spare;     /* UC: wqe holds a receive whose message was given up */
 	uint64_t write_len, last_write_len; /* of the write under way, of the last one */
+	uint32_t write_stag; /* where the write under way goes on */
+	uint64_t write_to;
+	bool write_bad, last_write_bad; /* UC: some of it was refused */
 	struct rnic_rwqe *wqe;
 	unsigned int damaged; /* times that the request under way failed its CRC */
 	bool waiting; /* sent RNR or DAMAGED; discards until RETRY */

@@ -73,6 +73,12 @@ static enum rnic_mem_error place(struct rnic_qp *qp, const struct wire_seg *seg,
 	return err ? err : rnic_guard_copy(to, data, len);
 }
 
+static void begin_write(struct rnic_rsp *rsp)
+{
+	rsp->write_len = 0;
+	rsp->write_bad = false;
+}
+
 static int do_write(struct rnic_qp *qp, struct rnic_conn *c, const struct wire_seg *seg,
 		    const uint8_t *data, size_t len, struct wire_term *why)
 {
@@ -84,10 +90,17 @@ static int do_write(struct rnic_qp *qp, struct rnic_conn *c, const struct wire_s
 	err = place(qp, seg, data, len);
 	if (err && qp->ibv.qp_type == IBV_QPT_RC)
 		return refuse_write(why, err);
+	/* UC: a write whose sender failed half-way has no last segment. */
+	if (rsp->write_len && (seg->stag != rsp->write_stag || seg->to != rsp->write_to))
+		begin_write(rsp);
+	rsp->write_bad |= err != RNIC_MEM_OK;
+	rsp->write_stag = seg->stag;
+	rsp->write_to = seg->to + len;
 	rsp->write_len += len;
 	if (seg->last) {
 		rsp->last_write_len = rsp->write_len;
-		rsp->write_len = 0;
+		rsp->last_write_bad = rsp->write_bad;
+		begin_write(rsp);
 		executed(qp, c, rsp->last_write_len);
 	}
 	return 0;
@@ -102,6 +115,12 @@ static bool take_receive(struct rnic_qp *qp, struct rnic_conn *c)
 	struct rnic_rsp *rsp = &qp->rsp;
 	bool rc = qp->ibv.qp_type == IBV_QPT_RC, low;
 
+	if (rsp->spare) {
+		rsp->spare = false;
+		rsp->receiving = true;
+		rsp->off = 0;
+		return true;
+	}
 	if (rnic_rq_take(qp->rq, rsp->wqe, rc ? &rsp->wait_link : NULL, &low)) {
 		if (low)
 			rnic_event_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, qp->srq);
@@ -161,6 +180,20 @@ static int drop_send(struct rnic_qp *qp, const struct wire_seg *seg)
 	return 0;
 }
 
+/* UC: the sender skips the numbers of messages that failed on its side, one of which may
+ * have begun. Its receive serves the next. */
+static void skip_failed(struct rnic_qp *qp, const struct wire_seg *seg)
+{
+	struct rnic_rsp *rsp = &qp->rsp;
+
+	if (qp->ibv.qp_type != IBV_QPT_UC || (int32_t)(seg->msn - rsp->send_msn) <= 1)
+		return;
+	rsp->send_msn = seg->msn - 1;
+	rsp->dropping = false;
+	rsp->spare |= rsp->receiving;
+	rsp->receiving = false;
+}
+
 static int do_send(struct rnic_qp *qp, struct rnic_conn *c, const struct wire_seg *seg,
 		   const uint8_t *data, size_t len, struct wire_term *why)
 {
@@ -169,6 +202,7 @@ static int do_send(struct rnic_qp *qp, struct rnic_conn *c, const struct wire_se
 	struct ibv_wc wc = {.opcode = IBV_WC_RECV};
 	int err;
 
+	skip_failed(qp, seg);
 	if (seg->msn != rsp->send_msn + 1)
 		return refuse(why, WIRE_LAYER_DDP, WIRE_ETYPE_DDP_UNTAGGED, WIRE_DDP_U_MSN_RANGE);
 	if (rsp->dropping)
@@ -200,11 +234,14 @@ static int do_imm(struct rnic_qp *qp, struct rnic_conn *c, const struct wire_seg
 			    .byte_len = (uint32_t)qp->rsp.last_write_len};
 	uint32_t imm;
 
+	skip_failed(qp, seg);
 	if (qp->rsp.receiving || seg->msn != qp->rsp.send_msn + 1)
 		return refuse(why, WIRE_LAYER_DDP, WIRE_ETYPE_DDP_UNTAGGED, WIRE_DDP_U_MSN_RANGE);
 	if (!seg->last || wire_imm_decode(&imm, data, len))
 		return refuse(why, WIRE_LAYER_RDMAP, WIRE_ETYPE_RDMAP_OPERATION,
 			      WIRE_RDMAP_UNSPECIFIED);
+	if (qp->rsp.last_write_bad)
+		return drop_send(qp, seg); /* UC: what it would announce is not there */
 	if (!take_receive(qp, c))
 		return qp->ibv.qp_type == IBV_QPT_UC ? drop_send(qp, seg) : 0;
 	wc.imm_data = htonl(imm);

@@ -42,11 +42,11 @@ size_t wire_hello_encode(const struct wire_hello *h, void *buf);
 int wire_hello_decode(struct wire_hello *h, const void *buf, size_t len);
 
 enum wire_ctl_type {
-	WIRE_CTL_ACK = 1,   /* requests up to and including `seq` are executed */
-	WIRE_CTL_RNR = 2,   /* request `seq` found no receive; `arg` = RNR timer code.
-			     * Requests from seq on are discarded until RETRY(seq). */
-	WIRE_CTL_READY = 3, /* a receive was posted: request `seq` may be retried */
-	WIRE_CTL_RETRY = 4, /* requests from `seq` on follow again */
+	WIRE_CTL_ACK = 1,     /* requests up to and including `seq` are executed */
+	WIRE_CTL_RNR = 2,     /* request `seq` found no receive; `arg` = RNR timer code.
+			       * Requests from seq on are discarded until RETRY(seq). */
+	WIRE_CTL_READY = 3,   /* a receive was posted: request `seq` may be retried */
+	WIRE_CTL_RETRY = 4,   /* requests from `seq` on follow again */
 	WIRE_CTL_DAMAGED = 5, /* as RNR: request `seq` failed its CRC; send it again */
 	WIRE_CTL_PROBE = 6,   /* no meaning but to be acknowledged by TCP */
 };
