@@ -14,7 +14,7 @@ enum bench_op {
 	BENCH_OP_HELLO = 1, /* arg: version, then the fields of struct bench_conf */
 	BENCH_OP_OPEN,      /* kind */
 	BENCH_OP_CLOSE,     /* kind */
-	BENCH_OP_LAT,       /* kind; arg: size, count, first sequence number */
+	BENCH_OP_LAT,       /* kind; arg: size, most messages, first sequence number */
 	BENCH_OP_BW,        /* kind; arg: size, count */
 	BENCH_OP_PEERS,     /* arg: how many QPs to have in all */
 	BENCH_OP_TOUCH,     /* one message on each QP, both ways */

@@ -8,6 +8,9 @@
 #include "bench_stats.h"
 #include "bench_target.h"
 
+/* Preemptions per second of a process that waits for nobody; a quiet machine has fewer. */
+#define BENCH_BUSY 50
+
 /* The frame of a result file: program, command, machine, options. env may be NULL. */
 json_t *bench_json_document(const struct bench_env *env, const struct bench_opts *opts);
 json_t *bench_json_number(double value); /* null when it is not one */

@@ -57,7 +57,6 @@ struct bench_kind;
 struct bench_chan {
 	const struct bench_kind *kind;
 	struct bench_env *env;
-	bool failed; /* a step went wrong: its state is unknown, use it no more */
 };
 
 enum { BENCH_LAT = 1, BENCH_BW = 2 };

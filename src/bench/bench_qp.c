@@ -236,7 +236,6 @@ int bench_qp_reap(struct bench_qp *q)
 			continue;
 		}
 		q->arrived++;
-		q->arrived_len = wc[i].byte_len - (q->ah ? BENCH_GRH : 0);
 	}
 	return n;
 }

@@ -8,8 +8,6 @@
 #include "bench_json.h"
 #include "bench_rounds.h"
 
-#define BUSY 50 /* preemptions per second; a quiet machine has below 20 */
-
 const struct bench_series *bench_series_of(const struct bench_rounds *r,
 					   const struct bench_series *s, const char *kind)
 {
@@ -58,6 +56,11 @@ static int summary(const struct bench_rounds *r, struct bench_series *s, struct 
 	return 0;
 }
 
+static const char *why(const struct bench_series *s)
+{
+	return strerror(s->error ? -s->error : ENODATA);
+}
+
 static void print_ratio(const struct bench_rounds *r, const struct bench_series *s)
 {
 	for (int i = 0; s->kind->base[i]; i++) {
@@ -80,7 +83,7 @@ static void print_series(const struct bench_rounds *r, const struct bench_series
 			 const struct bench_summary *m)
 {
 	if (!m->n) {
-		printf("%-16s %8zu  failed: %s\n", s->kind->name, s->size, strerror(-s->error));
+		printf("%-16s %8zu  failed: %s\n", s->kind->name, s->size, why(s));
 		return;
 	}
 	if (r->test == BENCH_LAT)
@@ -132,7 +135,7 @@ static void print_tail(const struct bench_rounds *r)
 {
 	double rate = preemption_rate(r);
 
-	if (rate > BUSY)
+	if (rate > BENCH_BUSY)
 		printf("# NOTE: the machine is busy with other work (client preempted %.0f times "
 		       "per second):\n# neither absolute values nor ratios are reliable\n",
 		       rate);
@@ -174,7 +177,7 @@ static json_t *series_json(const struct bench_rounds *r, const struct bench_seri
 	if (!m->n) {
 		json_decref(rounds);
 		return json_pack("{s:s, s:I, s:s}", "kind", s->kind->name, "size",
-				 (json_int_t)s->size, "error", strerror(-s->error));
+				 (json_int_t)s->size, "error", why(s));
 	}
 	for (size_t i = 0; i < r->rounds; i++)
 		json_array_append_new(rounds, bench_json_number(s->round[i]));
@@ -184,8 +187,10 @@ static json_t *series_json(const struct bench_rounds *r, const struct bench_seri
 		      (json_int_t)s->lost, "preempted", (json_int_t)s->preempted,
 		      r->test == BENCH_LAT ? "usec" : "MBps", bench_json_summary(m), "rounds",
 		      rounds, "ratios", ratios_json(r, s, targets));
+	if (s->failures)
+		json_object_set_new(j, "failures", json_integer(s->failures));
 	if (s->error)
-		json_object_set_new(j, "error", json_string(strerror(-s->error)));
+		json_object_set_new(j, "error", json_string(why(s)));
 	return j;
 }
 

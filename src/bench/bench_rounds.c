@@ -10,9 +10,11 @@
 #include "bench_step.h"
 #include "bench_time.h"
 
-#define PROBES     8       /* attempts at finding the length of a stream */
-#define LAT_BUDGET BENCH_S /* of a step that has to do with a busy machine */
-#define MIN_ROUNDS 3       /* however little time there is */
+#define PROBES       8       /* attempts at finding the length of a stream */
+#define LAT_BUDGET   BENCH_S /* of a step that has to do with a busy machine */
+#define MAX_FAILURES 1       /* of one kind at one size */
+#define MIN_ROUNDS   3       /* however little time there is */
+#define MIN_STREAM   16      /* messages; fewer would measure the start and the end */
 
 static uint64_t preemptions(void)
 {
@@ -37,7 +39,7 @@ static int lat_round(const struct bench_opts *opts, struct bench_series *s, size
 				  .seq0 = ++steps << 20,
 				  .budget = LAT_BUDGET,
 				  .sample = scratch};
-	int ret = bench_step_lat(s->chan, &step);
+	int ret = bench_step_lat(*s->chan, &step);
 	double scale = s->kind->full_trip ? 1e-3 : 0.5e-3;
 	struct bench_summary sum;
 	uint64_t skip;
@@ -60,7 +62,7 @@ static int bw_round(struct bench_series *s, size_t round)
 {
 	struct bench_step step = {.size = s->size, .count = s->count};
 	uint64_t ns;
-	int ret = bench_step_bw(s->chan, &step, &ns);
+	int ret = bench_step_bw(*s->chan, &step, &ns);
 
 	if (ret)
 		return ret;
@@ -82,7 +84,7 @@ static int calibrate(const struct bench_opts *opts, struct bench_series *s)
 	for (int i = 0; i < PROBES; i++) {
 		struct bench_step step = {.size = s->size, .count = s->count};
 		uint64_t t0 = bench_now(), ns, took, next;
-		int ret = bench_step_bw(s->chan, &step, &ns);
+		int ret = bench_step_bw(*s->chan, &step, &ns);
 
 		if (ret)
 			return ret;
@@ -91,18 +93,35 @@ static int calibrate(const struct bench_opts *opts, struct bench_series *s)
 		next = s->count * want / took;
 		if (next > s->count * 8)
 			next = s->count * 8; /* the first probes are slow starts */
-		s->count = next ? next : 1;
+		s->count = next > MIN_STREAM ? next : MIN_STREAM;
 		if (took > want / 2 && took < want * 2)
 			break;
 	}
 	return 0;
 }
 
-static void give_up(struct bench_series *s, int error)
+/* A step failed. Its channel is in an unknown state: opens a new one, so that one time-out
+ * on a busy machine does not cost everything that follows. A second failure does. */
+static void failed(struct bench_series *s, int error)
 {
-	s->error = error;
-	fprintf(stderr, "weft-perf: %s, %zu bytes: given up: %s\n", s->kind->name, s->size,
+	struct bench_env *env = (*s->chan)->env;
+
+	fprintf(stderr, "weft-perf: %s, %zu bytes: a step failed: %s\n", s->kind->name, s->size,
 		strerror(-error));
+	if (++s->failures > MAX_FAILURES)
+		s->error = error;
+	bench_chan_close(*s->chan);
+	error = bench_chan_open(env, s->kind, s->chan);
+	if (error)
+		fprintf(stderr, "weft-perf: %s: cannot be opened again: %s\n", s->kind->name,
+			strerror(-error));
+}
+
+static bool usable(struct bench_series *s)
+{
+	if (!s->error && !*s->chan) /* lost at another size */
+		s->error = -ENOTCONN;
+	return !s->error;
 }
 
 static void one_round(const struct bench_opts *opts, struct bench_rounds *r, struct bench_series *s,
@@ -113,16 +132,12 @@ static void one_round(const struct bench_opts *opts, struct bench_rounds *r, str
 		uint64_t before = preemptions(), t0 = bench_now();
 		int ret;
 
-		if (one->error)
+		if (!usable(one))
 			continue;
-		if (one->chan->failed) { /* at a smaller size */
-			give_up(one, -ENOTCONN);
-			continue;
-		}
 		ret = r->test == BENCH_LAT ? lat_round(opts, one, round, scratch)
 					   : bw_round(one, round);
 		if (ret)
-			give_up(one, ret);
+			failed(one, ret);
 		one->preempted += preemptions() - before;
 		one->seconds += (double)(bench_now() - t0) / 1e9;
 	}
@@ -136,10 +151,10 @@ static void one_size(const struct bench_opts *opts, struct bench_rounds *r, stru
 	bench_progress(opts, "%s: %zu bytes, %zu kinds, %zu rounds", opts->command, s->size, n,
 		       r->rounds);
 	for (size_t k = 0; k < n && r->test == BENCH_BW; k++) {
-		int ret = s[k].error ? 0 : s[k].chan->failed ? -ENOTCONN : calibrate(opts, &s[k]);
+		int ret = usable(&s[k]) ? calibrate(opts, &s[k]) : 0;
 
 		if (ret)
-			give_up(&s[k], ret);
+			failed(&s[k], ret);
 	}
 	for (size_t round = 0; round < r->rounds; round++) {
 		if (round >= MIN_ROUNDS && bench_now() > deadline)
@@ -154,7 +169,7 @@ static void one_size(const struct bench_opts *opts, struct bench_rounds *r, stru
 }
 
 static int add_series(const struct bench_opts *opts, struct bench_rounds *r,
-		      const struct bench_kind *kind, struct bench_chan *chan, int error,
+		      const struct bench_kind *kind, struct bench_chan **chan, int error,
 		      size_t size)
 {
 	struct bench_series *s = &r->series[r->n];
@@ -179,7 +194,7 @@ static int add_series(const struct bench_opts *opts, struct bench_rounds *r,
 
 /* A table of what will be measured: every kind at every size that it can carry. */
 static int plan(const struct bench_env *env, const struct bench_opts *opts, struct bench_rounds *r,
-		struct bench_chan *const chan[], const int error[])
+		struct bench_chan *chan[], const int error[])
 {
 	r->series = calloc(opts->n_sizes * BENCH_MAX_KINDS, sizeof(*r->series));
 	if (!r->series)
@@ -191,7 +206,7 @@ static int plan(const struct bench_env *env, const struct bench_opts *opts, stru
 			if (!(kind->tests & r->test) ||
 			    opts->sizes[i] > bench_kind_limit(env, kind))
 				continue;
-			if (add_series(opts, r, kind, chan[k], error[k], opts->sizes[i]))
+			if (add_series(opts, r, kind, &chan[k], error[k], opts->sizes[i]))
 				return -ENOMEM;
 		}
 	return 0;

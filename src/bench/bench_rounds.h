@@ -14,12 +14,13 @@
 /* One kind at one size. Values are microseconds (lat) or MB/s (bw). */
 struct bench_series {
 	const struct bench_kind *kind;
-	struct bench_chan *chan;
+	struct bench_chan **chan; /* the kind's; replaced after a failure */
 	size_t size;
-	int error;      /* why it was given up, or 0 */
-	uint64_t count; /* messages of one round */
-	double *round;  /* the median (lat) or mean (bw) of each round; NaN: none */
-	double *pool;   /* all samples of all rounds (lat) */
+	int error;             /* why it was given up, or 0 */
+	unsigned int failures; /* steps that failed */
+	uint64_t count;        /* messages of one round */
+	double *round;         /* the median (lat) or mean (bw) of each round; NaN: none */
+	double *pool;          /* all samples of all rounds (lat) */
 	size_t n_pool;
 	uint64_t sent, received, lost;
 	uint64_t preempted; /* involuntary context switches of the client meanwhile */

@@ -33,7 +33,7 @@ static bool print_target(const json_t *t)
 
 int bench_summary_report(const struct bench_opts *opts)
 {
-	bool all = true, readable = true;
+	bool all = true, readable = true, busy = false;
 
 	printf("%-45s%12s  %-16s %s\n", "# target", "median", "quartiles", "limit");
 	for (int i = 0; i < opts->n_args; i++) {
@@ -46,8 +46,13 @@ int bench_summary_report(const struct bench_opts *opts)
 		}
 		json_array_foreach (json_object_get(doc, "targets"), k, t)
 			all = print_target(t) && all;
+		if (json_number_value(json_object_get(doc, "preemptions_per_second")) > BENCH_BUSY)
+			busy = true;
 		json_decref(doc);
 	}
+	if (busy)
+		printf("# NOTE: other work was running on the same cores: measure again when the "
+		       "machine is quiet\n");
 	if (!readable)
 		return 1;
 	return opts->strict && !all ? 3 : 0;

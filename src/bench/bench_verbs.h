@@ -46,7 +46,6 @@ struct bench_qp {
 	unsigned int unsignalled; /* of these, posted since the last signalled one */
 	unsigned int arrived;     /* receives completed and not yet taken */
 	unsigned int unposted;    /* receives taken and not yet posted again */
-	uint32_t arrived_len;     /* of the last one, without GRH */
 	uint64_t deadline;
 	uint32_t spins;
 	uint32_t seq; /* one-sided latency: the number that is awaited */

@@ -60,7 +60,9 @@ struct rnic_conn {
 	struct rnic_due due;
 	uint32_t ctl_msn;
 	uint64_t unacked; /* bytes of messages executed since the last acknowledgement */
-	bool owe_ack, owe_rnr, owe_damaged, owe_ready, owe_retry, owe_probe;
+	bool owe_ack, owe_rnr, owe_damaged, owe_pace, owe_ready, owe_retry, owe_probe;
+	bool lazy;        /* the peer does not wait for acknowledgements */
+	bool lazy_wanted; /* what we told the peer of ourselves */
 	uint32_t ready_seq, retry_seq;
 	struct rnic_job *jobs; /* ring */
 	uint32_t job_head, job_tail, job_cap, job_max;

@@ -81,6 +81,10 @@ int rnic_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **out, voi
 	uint64_t n;
 
 	for (;;) {
+		if (ch->e->dead) {
+			errno = EIO;
+			return -1;
+		}
 		rnic_engine_unpark(ch->e);
 		if (read(ch->ibv.fd, &n, sizeof(n)) < 0)
 			return -1;
@@ -103,6 +107,8 @@ int rnic_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **out, voi
 
 void rnic_ack_cq_events(struct ibv_cq *cq, unsigned int n)
 {
+	if (rnic_cq(cq)->e->dead)
+		return;
 	pthread_mutex_lock(&cq->mutex);
 	cq->comp_events_completed += n;
 	pthread_cond_signal(&cq->cond);
@@ -232,16 +238,21 @@ static void channel_forget(struct rnic_cq *cq)
 {
 	struct rnic_channel *ch = cq->channel;
 
+	if (cq->e->dead) {
+		ch->ibv.refcnt--;
+		return;
+	}
 	rnic_lock(cq->e);
 	pthread_mutex_lock(&ch->lock);
 	list_del(&cq->ev_link);
+	rnic_event_drain(ch->ibv.fd, cq->ev_queued);
 	cq->ev_queued = 0;
 	pthread_mutex_unlock(&ch->lock);
 	ch->ibv.refcnt--;
 	rnic_unlock(cq->e);
 	/* ibv_destroy_cq waits until all events handed out are acknowledged. */
 	pthread_mutex_lock(&cq->ibv.mutex);
-	while (cq->ibv.comp_events_completed != cq->ev_taken && !cq->e->dead)
+	while (cq->ibv.comp_events_completed != cq->ev_taken)
 		pthread_cond_wait(&cq->ibv.cond, &cq->ibv.mutex);
 	pthread_mutex_unlock(&cq->ibv.mutex);
 }
@@ -279,7 +290,7 @@ int rnic_cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
 		struct rnic_cqe *cqe = &cq->ring[cq->tail++ & (cq->cap - 1)];
 
 		cqe->wc = *wc;
-		cqe->stamp = cq->e->now;
+		cqe->stamp = cq->stamped ? util_now_ns() : 0;
 		cqe->solicited = solicited || wc->status != IBV_WC_SUCCESS;
 		/* release pairs with the acquire in rnic_poll_cq's look without the lock;
 		 * the entry itself is read under the lock */
@@ -336,10 +347,12 @@ int rnic_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	struct rnic_cq *cq = rnic_cq(ibcq);
 	int got;
 
+	if (cq->e->dead)
+		return -EIO;
 	if (n <= 0)
 		return 0;
 	got = take(cq, n, wc);
-	if (got || cq->e->dead)
+	if (got)
 		return got;
 	if (!rnic_engine_poll(cq->e))
 		return 0;

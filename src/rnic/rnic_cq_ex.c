@@ -24,10 +24,10 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 	if (attr->comp_mask)
 		return EINVAL;
+	if (cq->e->dead)
+		return EIO;
 	if (!load(cq))
 		return 0;
-	if (cq->e->dead)
-		return ENOENT;
 	rnic_engine_poll(cq->e);
 	return load(cq);
 }
@@ -131,6 +131,8 @@ void rnic_cq_ex_ops(struct rnic_cq *cq, uint64_t wc_flags)
 		ex->read_sl = read_sl;
 	if (wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS)
 		ex->read_dlid_path_bits = read_dlid_path_bits;
+	cq->stamped = wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+				  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = read_completion_ts;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)

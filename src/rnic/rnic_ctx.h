@@ -36,6 +36,8 @@ void rnic_event_forget(struct rnic_ctx *ctx, void *object, uint32_t *acked,
 		       const uint32_t *delivered, pthread_mutex_t *lock, pthread_cond_t *cond);
 
 void rnic_event_drop_all(struct rnic_ctx *ctx);
+/* Takes back n events from a descriptor that counts them, as far as they are there. */
+void rnic_event_drain(int fd, uint32_t n);
 
 /* Limits that are promised in query_device and enforced at creation. */
 #define RNIC_MAX_QP        65536

@@ -104,6 +104,9 @@ void rnic_io_close(struct rnic_io *io)
 			e->hot[i].io = NULL;
 	if (e->last_active == io)
 		e->last_active = NULL;
+	/* Explicitly: as long as a child between fork and exec has a copy, closing ours
+	 * would leave the registration behind, with a pointer to what is freed soon. */
+	epoll_ctl(e->epfd, EPOLL_CTL_DEL, io->fd, NULL);
 	close(io->fd);
 	io->fd = -1;
 	list_del(&io->link);
@@ -195,10 +198,12 @@ static bool try_hot(struct rnic_engine *e)
 
 static void run_due(struct rnic_engine *e, uint64_t now, bool all)
 {
-	struct rnic_due *d;
+	struct rnic_due *d, *tmp;
 
-	while ((d = list_first(&e->due, struct rnic_due, link)) &&
-	       (all || now - d->last >= HOLD_NS || now - d->first >= HOLD_MAX_NS)) {
+	list_for_each_safe(d, tmp, &e->due, link)
+	{
+		if (!all && (d->busy || now - d->last < HOLD_NS) && now - d->first < HOLD_MAX_NS)
+			continue;
 		list_del(&d->link);
 		d->run(d);
 	}
@@ -261,17 +266,14 @@ bool rnic_engine_poll(struct rnic_engine *e)
 
 /* Held back while somebody polls; but the poller may stop, so the thread must know: a
  * watching one would sleep until the next packet. */
-void rnic_due_add(struct rnic_engine *e, struct rnic_due *d)
+void rnic_due_add(struct rnic_engine *e, struct rnic_due *d, uint64_t now)
 {
-	bool again = !list_empty(&d->link);
-
-	d->last = e->now;
-	if (again)
-		list_del(&d->link);
-	else
-		d->first = e->now;
+	d->last = now;
+	if (!list_empty(&d->link))
+		return;
+	d->first = now;
 	list_add_tail(&d->link, &e->due);
-	if (!again && atomic_load_explicit(&e->watch_until, memory_order_relaxed))
+	if (atomic_load_explicit(&e->watch_until, memory_order_relaxed))
 		rnic_engine_kick(e);
 }
 
@@ -345,12 +347,12 @@ static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
 	uint64_t next = 0;
 
 	if (!pass(e, now, true)) {
-		next = rnic_timer_next(e);
 		/* nothing more is coming: what is owed goes out now */
 		e->in_pass = true;
 		run_due(e, now, true);
 		e->in_pass = false;
 		reap(e);
+		next = rnic_timer_next(e); /* only now: what went out may have set one */
 	}
 	atomic_store_explicit(&e->watch_until, next, memory_order_relaxed);
 	rnic_unlock(e);

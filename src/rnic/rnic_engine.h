@@ -47,10 +47,11 @@ struct rnic_timer {
 
 /* Work that is owed to somebody but held back for a moment: acknowledgements that may
  * ride on data, or stand for more than one message. It is done when nothing was added
- * to it for a while, or when it has waited long enough. */
+ * to it for a while and nothing is about to be, or when it has waited long enough. */
 struct rnic_due {
-	struct list_head link; /* on e->due, in the order of `last` */
+	struct list_head link; /* on e->due */
 	uint64_t first, last;  /* when it was owed for the first, for the last time */
+	bool busy;             /* more will be owed soon: a message is half here */
 	void (*run)(struct rnic_due *d);
 };
 
@@ -149,7 +150,7 @@ int rnic_engine_start(struct rnic_engine *e);
 
 /* All of these need the lock. */
 void rnic_engine_kick(struct rnic_engine *e); /* wakes a watching thread */
-void rnic_due_add(struct rnic_engine *e, struct rnic_due *d);
+void rnic_due_add(struct rnic_engine *e, struct rnic_due *d, uint64_t now);
 int rnic_io_add(struct rnic_engine *e, struct rnic_io *io, uint32_t events);
 void rnic_io_want(struct rnic_io *io, uint32_t events);
 /* Closes the descriptor at once; the object is released when no pass can touch it. */

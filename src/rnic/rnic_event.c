@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include "util_log.h"
 #include "rnic_cq.h"
@@ -84,6 +85,10 @@ int rnic_get_async_event(struct ibv_context *ibctx, struct ibv_async_event *out)
 	for (;;) {
 		uint32_t *taken;
 
+		if (ctx->e->dead) {
+			errno = EIO;
+			return -1;
+		}
 		if (read(ibctx->async_fd, &n, sizeof(n)) < 0)
 			return -1;
 		pthread_mutex_lock(&ctx->ev_lock);
@@ -103,8 +108,10 @@ int rnic_get_async_event(struct ibv_context *ibctx, struct ibv_async_event *out)
 	return 0;
 }
 
-static void ack(pthread_mutex_t *lock, pthread_cond_t *cond, uint32_t *counter)
+static void ack(struct ibv_context *ctx, pthread_mutex_t *lock, pthread_cond_t *cond, uint32_t *counter)
 {
+	if (rnic_ctx(ctx)->e->dead)
+		return;
 	pthread_mutex_lock(lock);
 	++*counter;
 	pthread_cond_signal(cond);
@@ -115,12 +122,12 @@ void rnic_ack_async_event(struct ibv_async_event *ev)
 {
 	switch (ev->event_type) {
 	case IBV_EVENT_CQ_ERR:
-		ack(&ev->element.cq->mutex, &ev->element.cq->cond,
+		ack(ev->element.cq->context, &ev->element.cq->mutex, &ev->element.cq->cond,
 		    &ev->element.cq->async_events_completed);
 		break;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		ack(&ev->element.srq->mutex, &ev->element.srq->cond,
+		ack(ev->element.srq->context, &ev->element.srq->mutex, &ev->element.srq->cond,
 		    &ev->element.srq->events_completed);
 		break;
 	case IBV_EVENT_QP_FATAL:
@@ -129,7 +136,7 @@ void rnic_ack_async_event(struct ibv_async_event *ev)
 	case IBV_EVENT_COMM_EST:
 	case IBV_EVENT_SQ_DRAINED:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		ack(&ev->element.qp->mutex, &ev->element.qp->cond,
+		ack(ev->element.qp->context, &ev->element.qp->mutex, &ev->element.qp->cond,
 		    &ev->element.qp->events_completed);
 		break;
 	default:
@@ -137,24 +144,39 @@ void rnic_ack_async_event(struct ibv_async_event *ev)
 	}
 }
 
+/* A reader that has taken its count and is about to look finds nothing, and reads again.
+ * Without waiting, whatever the mode of the descriptor. */
+void rnic_event_drain(int fd, uint32_t n)
+{
+	uint64_t count;
+	struct iovec iov = {&count, sizeof(count)};
+
+	while (n-- && preadv2(fd, &iov, 1, -1, RWF_NOWAIT) > 0)
+		;
+}
+
 void rnic_event_forget(struct rnic_ctx *ctx, void *object, uint32_t *acked,
 		       const uint32_t *delivered, pthread_mutex_t *lock, pthread_cond_t *cond)
 {
 	struct event *ev, *tmp;
-	uint32_t until;
+	uint32_t until, dropped = 0;
 
+	if (ctx->e->dead)
+		return;
 	pthread_mutex_lock(&ctx->ev_lock);
 	list_for_each_safe(ev, tmp, &ctx->events, link)
 	{
 		if (ev->object == object) {
 			list_del(&ev->link);
 			free(ev);
+			dropped++;
 		}
 	}
+	rnic_event_drain(ctx->vctx.context.async_fd, dropped);
 	until = *delivered;
 	pthread_mutex_unlock(&ctx->ev_lock);
 	pthread_mutex_lock(lock);
-	while (*acked != until && !ctx->e->dead)
+	while (*acked != until)
 		pthread_cond_wait(cond, lock);
 	pthread_mutex_unlock(lock);
 }

@@ -204,6 +204,8 @@ int rnic_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		err = check_values(qp, attr, mask, &peer);
 	if (!err) {
 		take_values(qp, attr, mask);
+		if (to == IBV_QPS_SQD && from != to && !(mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
+			qp->attr.en_sqd_async_notify = 0; /* the wish of an earlier time */
 		if (mask & IBV_QP_AV)
 			qp->peer = peer;
 		enter_state(qp, to);

@@ -155,6 +155,10 @@ int rnic_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	uint32_t tail, seq;
 	int err;
 
+	if (qp->e->dead) { /* before the lock: who held it in the parent is not here */
+		*bad = wr;
+		return EIO;
+	}
 	pthread_mutex_lock(&sq->lock);
 	err = rnic_may_post(qp);
 	if (err)

@@ -92,6 +92,7 @@ struct rnic_req {
 	uint32_t rnr_seq;
 	uint64_t rnr_deadline; /* UINT64_MAX: waits for ever */
 	struct rnic_timer timer; /* retry and RNR */
+	struct rnic_due due;     /* to tell the peer that we wait */
 	uint64_t progress, progress_seen, stalled_since;
 };
 
@@ -242,6 +243,8 @@ int rnic_req_read_resp(struct rnic_qp *qp, const struct wire_seg *seg, const uin
 int rnic_req_atomic_resp(struct rnic_qp *qp, const struct wire_seg *seg, const uint8_t *payload,
 			 size_t len, struct wire_term *why);
 void rnic_req_terminated(struct rnic_qp *qp, const struct wire_term *t);
+/* Tells the peer how urgent acknowledgements are. */
+void rnic_req_pace(struct rnic_qp *qp);
 /* Reports what is complete, in order. */
 void rnic_req_reap(struct rnic_qp *qp);
 /* The request at the head failed. */

@@ -149,8 +149,9 @@ static void end_receive(struct rnic_qp *qp, struct rnic_conn *c, struct ibv_wc *
 	wc->wr_id = qp->rsp.wqe->wr_id;
 	qp->rsp.receiving = false;
 	qp->rsp.send_msn++;
-	rnic_complete_recv(qp, wc, solicited);
+	/* First, because a full completion queue takes the connection away. */
 	executed(qp, c, qp->rsp.off);
+	rnic_complete_recv(qp, wc, solicited);
 }
 
 static int fill_receive(struct rnic_qp *qp, const uint8_t *data, size_t len, struct wire_term *why)

@@ -29,6 +29,10 @@ static void control(struct rnic_conn *c, const struct wire_ctl *ctl)
 	case WIRE_CTL_RETRY:
 		rnic_rsp_retry(qp, ctl->seq);
 		break;
+	case WIRE_CTL_PACE:
+		c->lazy = ctl->arg;
+		c->want_pump |= !c->lazy && c->owe_ack;
+		break;
 	case WIRE_CTL_DAMAGED:
 		rnic_req_damaged(qp, ctl->seq);
 		break;
@@ -267,7 +271,9 @@ static bool discard(struct rnic_conn *c)
 {
 	ssize_t n = recv(c->io.fd, c->e->rxbuf, RNIC_RXBUF, MSG_DONTWAIT);
 
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0)
 		rnic_conn_lost(c);
 	return true;
 }
@@ -303,6 +309,8 @@ static bool receive(struct rnic_conn *c)
 		if (!alive || (size_t)n < to_part + RNIC_RXBUF)
 			break;
 	}
+	if (c->io.fd >= 0 && c->qp)
+		c->due.busy = c->lazy || c->part || c->qp->rsp.receiving || c->qp->rsp.write_len;
 	if (c->io.fd >= 0 && c->want_pump)
 		rnic_stream_pump(c);
 	return did;
@@ -314,11 +322,13 @@ bool rnic_stream_ready(struct rnic_io *io, uint32_t events)
 	bool did = false;
 
 	if (c->state == RNIC_CONN_LINGER) {
-		if (events & EPOLLOUT)
+		if (events & EPOLLOUT) {
+			did = true;
 			rnic_stream_pump(c);
+		}
 		if (c->io.fd >= 0)
-			discard(c);
-		return true;
+			did |= discard(c);
+		return did;
 	}
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		did = receive(c);

@@ -56,6 +56,8 @@ int rnic_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 {
 	struct rnic_srq *srq = rnic_srq(ibsrq);
 
+	if (srq->e->dead)
+		return EIO;
 	pthread_mutex_lock(&srq->rq.lock);
 	*attr = (struct ibv_srq_attr){.max_wr = srq->rq.max_wr,
 				      .max_sge = srq->rq.max_sge,

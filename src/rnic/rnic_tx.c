@@ -182,6 +182,8 @@ static size_t control_frames(struct rnic_conn *c, uint8_t *buf)
 	}
 	if (c->owe_damaged && rsp)
 		len += rnic_frame_control(c, buf + len, WIRE_CTL_DAMAGED, 0, rsp->done + 1);
+	if (c->owe_pace)
+		len += rnic_frame_control(c, buf + len, WIRE_CTL_PACE, c->lazy_wanted, 0);
 	if (c->owe_ready)
 		len += rnic_frame_control(c, buf + len, WIRE_CTL_READY, 0, c->ready_seq);
 	if (c->owe_retry)
@@ -189,7 +191,7 @@ static size_t control_frames(struct rnic_conn *c, uint8_t *buf)
 	if (c->owe_probe)
 		len += rnic_frame_control(c, buf + len, WIRE_CTL_PROBE, 0, 0);
 	c->owe_ack = c->owe_rnr = c->owe_damaged = false;
-	c->owe_ready = c->owe_retry = c->owe_probe = false;
+	c->owe_pace = c->owe_ready = c->owe_retry = c->owe_probe = false;
 	list_del(&c->due.link);
 	return len;
 }
@@ -215,7 +217,7 @@ static size_t next_frame(struct rnic_conn *c, uint8_t *buf, struct rnic_direct *
 	size_t len;
 
 	if (c->owe_ack || c->owe_rnr || c->owe_damaged || c->owe_ready || c->owe_retry ||
-	    c->owe_probe) {
+	    c->owe_probe || c->owe_pace) {
 		len = control_frames(c, buf);
 		if (len)
 			return len;
@@ -256,6 +258,15 @@ static void finish(struct rnic_conn *c)
 	shutdown(c->io.fd, SHUT_WR);
 }
 
+/* A guess: what is there may still have to wait. */
+static bool more_to_send(const struct rnic_conn *c)
+{
+	const struct rnic_qp *qp = c->qp;
+
+	return c->job_head != c->job_tail ||
+	       (qp && qp->conn == c && qp->sq.tx != qp->sq.tail && !qp->req.rnr);
+}
+
 static void uncork(struct rnic_conn *c)
 {
 	int on = 1;
@@ -293,16 +304,18 @@ void rnic_stream_pump(struct rnic_conn *c)
 			break;
 		}
 		/* While there is more to come, TCP fills its segments across calls. */
+		held = c->tx_marked || (n && more_to_send(c));
 		err = c->tx_marked ? write_marked(c, e->txbuf, b.staged)
-				   : write_pieces(c, b.iov, b.n, b.len, n != 0);
-		held = n != 0 || c->tx_marked;
+				   : write_pieces(c, b.iov, b.n, b.len, held);
 		if (!err && c->pend_off < c->pend_len)
 			err = -EAGAIN;
 	}
 	if (held && !err)
 		uncork(c); /* more was expected, but none came */
-	if (c->qp && c->qp->conn == c)
+	if (c->qp && c->qp->conn == c) {
+		rnic_req_pace(c->qp);
 		rnic_req_reap(c->qp);
+	}
 	if (c->failed && c->qp)
 		rnic_qp_error(c->qp);
 	if (err && err != -EAGAIN)
@@ -323,6 +336,6 @@ void rnic_stream_owe_ack(struct rnic_conn *c, size_t bytes)
 	if (c->qp->rsp.done - c->qp->rsp.acked >= ACK_MESSAGES || c->unacked >= ACK_BYTES)
 		c->want_pump = true;
 	c->due.run = run_due;
-	rnic_due_add(c->e, &c->due);
+	rnic_due_add(c->e, &c->due, c->e->now);
 }
 

@@ -170,7 +170,8 @@ static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct rnic_sq *sq = &of(ex)->sq;
 
-	pthread_mutex_lock(&sq->lock);
+	if (!of(ex)->e->dead)
+		pthread_mutex_lock(&sq->lock);
 	sq->build = sq->tail;
 	sq->build_seq = sq->seq;
 	sq->build_err = rnic_may_post(of(ex));
@@ -200,6 +201,8 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	struct rnic_sq *sq = &qp->sq;
 	int err = sq->build_err ? sq->build_err : check_built(qp);
 
+	if (qp->e->dead)
+		return EIO;
 	if (!err && sq->build != sq->tail) {
 		rnic_enter(qp->e);
 		rnic_sq_publish(qp, sq->build, sq->build_seq);
@@ -211,7 +214,8 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	pthread_mutex_unlock(&of(ex)->sq.lock);
+	if (!of(ex)->e->dead)
+		pthread_mutex_unlock(&of(ex)->sq.lock);
 }
 
 uint64_t rnic_wr_ops_known(enum ibv_qp_type type)

@@ -48,7 +48,9 @@ enum wire_ctl_type {
 	WIRE_CTL_READY = 3,   /* a receive was posted: request `seq` may be retried */
 	WIRE_CTL_RETRY = 4,   /* requests from `seq` on follow again */
 	WIRE_CTL_DAMAGED = 5, /* as RNR: request `seq` failed its CRC; send it again */
-	WIRE_CTL_PROBE = 6,   /* no meaning but to be acknowledged by TCP */
+	WIRE_CTL_PACE = 6,    /* arg 1: many requests are under way, acknowledge now and
+			       * then; arg 0: somebody waits, acknowledge at once */
+	WIRE_CTL_PROBE = 7,   /* no meaning but to be acknowledged by TCP */
 };
 
 struct wire_ctl {

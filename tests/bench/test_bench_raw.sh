@@ -45,6 +45,12 @@ if ! env -u LD_PRELOAD ibv_devices 2>/dev/null | grep -q '[0-9a-f]\{16\}'; then
 	holds '.results[] | select(.kind == "tcp") | .usec.n > 0' "$tmp/none.json"
 fi
 
+# Steps that take too long are cut off, on both sides; the rest goes on.
+pair slow bw -k tcp,memcpy -s 1M -r 2 -t 4000 --step-ms 100
+[ "$status" -eq 1 ] || fail "a step without an end went unnoticed: $status"
+holds '.results | length == 2 and all(has("error") and .kind != null)' "$tmp/slow.json"
+grep -q "a step failed" "$tmp/slow.err" || fail "no word on the failed step"
+
 # Nobody there.
 timeout 30 "$PERF" lat -q --wait 200 -p "$(free_port)" 127.0.0.1 >"$tmp/nobody" 2>&1
 [ $? -eq 1 ] || fail "a missing server went unnoticed"

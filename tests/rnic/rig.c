@@ -111,6 +111,21 @@ int rig_open_fds(void)
 	return n;
 }
 
+/* The race is the point: ThreadSanitizer shall not look. */
+__attribute__((no_sanitize("thread"), noinline)) uint8_t rig_peek(const uint8_t *p)
+{
+	return *(const volatile uint8_t *)p;
+}
+
+void rig_wait_byte(const uint8_t *p, uint8_t want)
+{
+	uint64_t end = rig_now_ms() + RIG_WAIT;
+
+	while (rig_peek(p) != want && rig_now_ms() < end)
+		usleep(100);
+	CHECK_EQ(rig_peek(p), want);
+}
+
 /* ---- a device ---- */
 
 void rig_open(struct rig *r)

@@ -78,6 +78,10 @@ void rig_sleep_ms(unsigned int ms);
 /* User and system time of all threads of this process. */
 uint64_t rig_cpu_ns(void);
 int rig_open_fds(void);
+/* Looks at memory that a peer may be writing to, as programs that spin on it do. */
+uint8_t rig_peek(const uint8_t *p);
+/* Waits until that byte has this value. */
+void rig_wait_byte(const uint8_t *p, uint8_t want);
 
 /* ---- a device ---- */
 

@@ -10,16 +10,6 @@ static struct rig_opts uc(void)
 	return o;
 }
 
-/* Sent messages are complete at once, so arrival has to be waited for. */
-static void wait_byte(const uint8_t *p, uint8_t want)
-{
-	uint64_t end = rig_now_ms() + RIG_WAIT;
-
-	while (__atomic_load_n(p, __ATOMIC_ACQUIRE) != want && rig_now_ms() < end)
-		usleep(100);
-	CHECK_EQ(*p, want);
-}
-
 static void test_operations(void **state)
 {
 	static const uint32_t sizes[] = {0, 1, 100, 32768, 32769, 200000};
@@ -85,7 +75,7 @@ static void test_lost_without_receive(void **state)
 	memset(p.a.buf, 0x33, 16);
 	CHECK_0(post(&p.a, &w));
 	expect_run(p.a.scq, 0, 11, IBV_WC_SUCCESS);
-	wait_byte(p.b.buf + 1000, 0x33); /* the write itself needs no receive */
+	rig_wait_byte(p.b.buf + 1000, 0x33); /* the write itself needs no receive */
 	rig_sleep_ms(20);
 	expect_none(p.b.rcq, 5);
 	memset(p.a.buf, 0x44, 64);

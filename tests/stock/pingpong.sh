@@ -19,7 +19,7 @@ rc() {
 		pingpong ibv_rc_pingpong -c -r 1 -n 200
 		pingpong ibv_rc_pingpong -c -m 4096 -l 3
 		# Two addresses: each GID is one of them.
-		weft=("$WEFT" verbs --addr 127.0.0.1,127.0.0.2)
+		weft=("$WEFT" verbs --addr "127.0.0.1,127.0.0.2")
 		pingpong ibv_rc_pingpong -c -g 1
 		weft=("$WEFT" verbs --addr 127.0.0.1)
 		refused "on demand paging" ibv_rc_pingpong -o

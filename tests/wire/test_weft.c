@@ -83,7 +83,7 @@ static void ctl(void **state)
 	fence_free(&fence);
 	for (int type = 0; type < 256; type++) {
 		b[0] = (uint8_t)type;
-		assert_int_equal(wire_ctl_decode(&got, b, 8), type >= 1 && type <= 6 ? 0 : -EPROTO);
+		assert_int_equal(wire_ctl_decode(&got, b, 8), type >= 1 && type <= 7 ? 0 : -EPROTO);
 	}
 	for (int i = 2; i < 4; i++) { /* reserved */
 		memcpy(b, rnr, 8);
@@ -97,7 +97,7 @@ static void round_trips(void **state)
 	(void)state;
 	for (int i = 0; i < 100000; i++) {
 		struct wire_hello h = {.version = 1, .type = 1 + (rnd64() & 1)}, g;
-		struct wire_ctl c = {.type = (uint8_t)(1 + rnd_below(6)), .arg = rnd64() & 0x1f}, d;
+		struct wire_ctl c = {.type = (uint8_t)(1 + rnd_below(7)), .arg = rnd64() & 0x1f}, d;
 		uint8_t buf[32];
 
 		h.src_qpn = rnd64() & 0xffffff;
