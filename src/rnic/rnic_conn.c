@@ -19,8 +19,6 @@
 #define LINGER_NS    (1 * UTIL_NS_PER_S)
 #define BACKOFF_MIN  (1 * UTIL_NS_PER_MS)
 #define BACKOFF_MAX  (1 * UTIL_NS_PER_S)
-/* Connections that nobody has claimed yet; a flood of them must not grow memory. */
-#define STRANGERS_MAX 4096
 
 static bool handshake_ready(struct rnic_io *io, uint32_t events);
 static bool we_connect(const struct rnic_qp *qp);
@@ -154,7 +152,7 @@ static int send_hello(struct rnic_conn *c, const struct rnic_qp *qp, bool reply)
 	hs.crc = c->crc;
 	c->rx_marked = hs.markers;
 	len = wire_mpa_hs_encode(&hs, buf, sizeof(buf));
-	return len < 0 ? len : rnic_stream_write(c, buf, (size_t)len, false);
+	return len < 0 ? len : rnic_stream_write(c, buf, (size_t)len);
 }
 
 static void send_reject(struct rnic_conn *c)
@@ -164,7 +162,7 @@ static void send_reject(struct rnic_conn *c)
 	int len = wire_mpa_hs_encode(&hs, buf, sizeof(buf));
 
 	if (len > 0)
-		rnic_stream_write(c, buf, (size_t)len, false);
+		rnic_stream_write(c, buf, (size_t)len);
 	rnic_conn_lost(c);
 }
 
@@ -318,7 +316,7 @@ void rnic_conn_accepted(struct rnic_engine *e, int fd, struct in_addr peer)
 	int on = 1;
 	struct rnic_conn *c;
 
-	if (e->n_strangers >= STRANGERS_MAX) {
+	if (e->n_strangers >= e->max_strangers) {
 		close(fd);
 		return;
 	}

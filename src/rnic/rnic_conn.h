@@ -116,9 +116,8 @@ void rnic_conn_free(struct rnic_io *io);
 /* Sends whatever can be sent. */
 void rnic_stream_pump(struct rnic_conn *c);
 bool rnic_stream_ready(struct rnic_io *io, uint32_t events);
-/* Hands these bytes to the kernel, or keeps what it does not take. `more`: others
- * follow at once. 0 or -errno. */
-int rnic_stream_write(struct rnic_conn *c, const uint8_t *buf, size_t len, bool more);
+/* Hands these bytes to the kernel, or keeps what it does not take. 0 or -errno. */
+int rnic_stream_write(struct rnic_conn *c, const uint8_t *buf, size_t len);
 /* A message of this length was executed. The acknowledgement goes out with the next
  * frame, or when nothing more comes, or when enough is owed. */
 void rnic_stream_owe_ack(struct rnic_conn *c, size_t bytes);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "util_clock.h"
@@ -425,6 +426,18 @@ static void engine_free(struct rnic_engine *e)
 	free(e);
 }
 
+/* A flood of connections that nobody claims must use up neither memory nor, since the
+ * application opens files too, descriptors. */
+static int strangers(void)
+{
+	struct rlimit rl;
+	int max = 4096;
+
+	if (!getrlimit(RLIMIT_NOFILE, &rl) && rl.rlim_cur / 4 < (rlim_t)max)
+		max = (int)(rl.rlim_cur / 4);
+	return max;
+}
+
 static struct rnic_engine *engine_new(void)
 {
 	struct rnic_engine *e = calloc(1, sizeof(*e));
@@ -447,6 +460,7 @@ static struct rnic_engine *engine_new(void)
 	e->park_ns = PARK_MIN_NS;
 	e->ask_every = e->ask_in = 1;
 	atomic_store(&e->yield_after, YIELD_MIN);
+	e->max_strangers = strangers();
 	e->fpdu_payload = (uint32_t)util_tune_uint(rnic_tune(RNIC_TUNE_FPDU));
 	e->use_thread = util_tune_bool(rnic_tune(RNIC_TUNE_PROGRESS));
 	e->epfd = epoll_create1(EPOLL_CLOEXEC);

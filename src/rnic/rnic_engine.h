@@ -115,7 +115,8 @@ struct rnic_engine {
 	/* Objects by number. */
 	struct rnic_table *mrs, *qps;
 	struct list_head contexts, channels, conns, listeners, groups;
-	int n_strangers; /* connections without a queue pair */
+	/* Connections without a queue pair, and how many there may be. */
+	int n_strangers, max_strangers;
 	struct rnic_stats stats;
 };
 

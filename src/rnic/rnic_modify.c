@@ -165,6 +165,12 @@ static void enter_state(struct rnic_qp *qp, enum ibv_qp_state to)
 		return;
 	}
 	rnic_qp_set_state(qp, to);
+	if (to == IBV_QPS_SQD) {
+		if (from != to)
+			qp->drained_told = false;
+		rnic_req_reap(qp);
+		return;
+	}
 	if (qp->ibv.qp_type == IBV_QPT_UD) {
 		if (to == IBV_QPS_RTS)
 			rnic_ud_pump(qp);
@@ -178,9 +184,6 @@ static void enter_state(struct rnic_qp *qp, enum ibv_qp_state to)
 			rnic_conn_disown(qp->conn); /* the peer means another one */
 		else
 			rnic_stream_pump(qp->conn);
-	} else if (to == IBV_QPS_SQD) {
-		qp->drained_told = false;
-		rnic_req_reap(qp);
 	}
 }
 
@@ -229,7 +232,7 @@ int rnic_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	rnic_lock(qp->e);
 	*attr = qp->attr;
 	attr->qp_state = attr->cur_qp_state = ibqp->state;
-	attr->sq_draining = ibqp->state == IBV_QPS_SQD && rnic_sq_head(qp) != qp->sq.tx;
+	attr->sq_draining = ibqp->state == IBV_QPS_SQD && !rnic_req_drained(qp);
 	attr->cap = qp->cap;
 	rnic_unlock(qp->e);
 	*init = (struct ibv_qp_init_attr){.qp_context = ibqp->qp_context,

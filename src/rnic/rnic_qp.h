@@ -82,8 +82,10 @@ struct rnic_req {
 	bool write_done;   /* of a write with immediate, only the immediate is left */
 	uint32_t send_msn; /* last used on queue 0 */
 	uint32_t read_msn; /* last used on queue 1 */
+	uint32_t begun;    /* index behind the last request of which anything went out */
 	uint32_t sent_seq; /* last request that went out whole */
 	uint32_t acked;
+	uint32_t paced; /* sent_seq when quick acknowledgements were last asked for */
 	uint32_t reads;     /* reads and atomics without an answer */
 	uint32_t read_head; /* index of the oldest of them */
 	uint64_t read_off;  /* bytes of its answer that are here */
@@ -245,6 +247,8 @@ int rnic_req_atomic_resp(struct rnic_qp *qp, const struct wire_seg *seg, const u
 void rnic_req_terminated(struct rnic_qp *qp, const struct wire_term *t);
 /* Tells the peer how urgent acknowledgements are. */
 void rnic_req_pace(struct rnic_qp *qp);
+/* Whether everything that has begun is complete. */
+bool rnic_req_drained(const struct rnic_qp *qp);
 /* Reports what is complete, in order. */
 void rnic_req_reap(struct rnic_qp *qp);
 /* The request at the head failed. */

@@ -31,10 +31,10 @@ static bool direct_payload(struct rnic_qp *qp, const struct rnic_swqe *w, uint64
 	const void *data;
 
 	if (len < RNIC_DIRECT_MIN || w->inl || qp->conn->tx_marked || qp->req.staged ||
-	    qp->ibv.qp_type != IBV_QPT_RC)
+	    qp->ibv.qp_type != IBV_QPT_RC || !qp->conn->crc)
 		return false;
 	data = rnic_mem_piece(qp->e, qp->ibv.pd, w->sge, w->num_sge, off, len);
-	if (!data || (qp->conn->crc && rnic_guard_crc(data, len, &f->crc)))
+	if (!data || rnic_guard_crc(data, len, &f->crc))
 		return false;
 	direct->data = data;
 	direct->len = len;
@@ -196,7 +196,8 @@ static bool may_start(struct rnic_qp *qp, struct rnic_swqe *w)
 {
 	struct rnic_req *req = &qp->req;
 
-	if (qp->ibv.state == IBV_QPS_SQD)
+	/* What has begun once, and waits for a receive, belongs to what is drained. */
+	if (qp->ibv.state == IBV_QPS_SQD && (int32_t)(qp->sq.tx - req->begun) >= 0)
 		return false;
 	if (w->flags & IBV_SEND_FENCE && req->reads)
 		return false;
@@ -222,6 +223,8 @@ size_t rnic_req_frame(struct rnic_qp *qp, uint8_t *buf, struct rnic_direct *dire
 		return 0; /* failed here; reported when its turn comes */
 	if (!req->off && !req->write_done && !may_start(qp, w))
 		return 0;
+	if ((int32_t)(qp->sq.tx - req->begun) >= 0)
+		req->begun = qp->sq.tx + 1;
 	if (rnic_is_read(w))
 		return read_frame(qp, w, buf);
 	if (req->write_done)
@@ -240,10 +243,15 @@ static bool complete(const struct rnic_qp *qp, const struct rnic_swqe *w)
 	return (int32_t)(qp->req.acked - w->seq) >= 0;
 }
 
+bool rnic_req_drained(const struct rnic_qp *qp)
+{
+	return (int32_t)(rnic_sq_head(qp) - qp->req.begun) >= 0;
+}
+
 static void drained(struct rnic_qp *qp)
 {
 	if (qp->ibv.state == IBV_QPS_SQD && qp->attr.en_sqd_async_notify && !qp->drained_told &&
-	    rnic_sq_head(qp) == qp->sq.tx && !qp->req.off) {
+	    rnic_req_drained(qp)) {
 		qp->drained_told = true;
 		rnic_event_raise(qp->ctx, IBV_EVENT_SQ_DRAINED, qp);
 	}
@@ -461,6 +469,7 @@ static void run_due(struct rnic_due *d)
 		return;
 	c->lazy_wanted = false;
 	c->owe_pace = true;
+	qp->req.paced = qp->req.sent_seq; /* quick from here on, until more is sent */
 	rnic_stream_pump(c);
 }
 
@@ -471,7 +480,8 @@ void rnic_req_pace(struct rnic_qp *qp)
 
 	if (qp->ibv.qp_type != IBV_QPT_RC)
 		return;
-	if (!c->lazy_wanted && (int32_t)(req->sent_seq - req->acked) >= LAZY_FROM) {
+	if (!c->lazy_wanted && req->sent_seq != req->paced &&
+	    (int32_t)(req->sent_seq - req->acked) >= LAZY_FROM) {
 		c->lazy_wanted = true;
 		c->owe_pace = true; /* goes out with the next request */
 	}

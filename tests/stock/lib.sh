@@ -22,7 +22,7 @@ set -euo pipefail
 
 : "${WEFT:?path of the weft command}" "${SOURCE:?the source tree}" "${BUILD:?the build tree}"
 script=$(realpath "$0")
-LIMIT=60 # seconds that a program may take; it needs about one
+LIMIT=100 # seconds that a program may take; it needs about one
 failures=0
 passed=0
 pids=()
