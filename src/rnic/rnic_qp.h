@@ -152,6 +152,9 @@ struct rnic_qp {
 	struct rnic_io ud_io;
 	uint32_t ud_msn;
 	unsigned int ud_burst; /* datagrams to ask for; 0 after an empty pass */
+	struct rnic_ud_fast *ud_fast;
+	struct sockaddr_in ud_run_to; /* where the last ud_run sends went */
+	unsigned int ud_run;
 	struct list_head groups;
 };
 
@@ -271,6 +274,16 @@ void rnic_rsp_reset(struct rnic_qp *qp);
 int rnic_ud_open(struct rnic_qp *qp);
 void rnic_ud_close(struct rnic_qp *qp);
 void rnic_ud_pump(struct rnic_qp *qp);
+/* Reads one of the queue pair's sockets and delivers. `ask`: the kernel must be asked
+ * which of our addresses a datagram was sent to, else it is number sgid_index. */
+bool rnic_ud_drain(struct rnic_qp *qp, int fd, bool ask, uint8_t sgid_index, uint32_t events);
+/* A connected socket for this destination, or -1 (rnic_ud_fast.c). */
+int rnic_ud_fast(struct rnic_qp *qp, const struct sockaddr_in *to, uint8_t sgid_index);
+void rnic_ud_fast_close(struct rnic_qp *qp);
+/* A message may be 64 KB and comes in one piece; the kernel's default holds three of
+ * them. It is cut to net.core.rmem_max without complaint. */
+#define RNIC_UD_SOCKBUF (4 << 20)
+
 void rnic_ud_deliver(struct rnic_qp *qp, const struct wire_seg *seg, const uint8_t *payload,
 		     size_t len, struct sockaddr_in *from, struct in_addr to);
 /* One datagram into the engine's buffer: its length or -1; then what it says. *to is

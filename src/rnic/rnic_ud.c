@@ -91,7 +91,12 @@ static ssize_t transmit(struct rnic_qp *qp, const struct rnic_swqe *w, void *buf
 	struct sockaddr_in to = {.sin_family = AF_INET,
 				 .sin_addr = w->dst,
 				 .sin_port = htons((uint16_t)(w->dst_qpn >> 8))};
+	int fast = w->mgid_hash ? -1 : rnic_ud_fast(qp, &to, w->sgid_index);
 
+	/* Whatever is wrong there, a full buffer or an error that the peer's machine
+	 * reported for an earlier datagram, the other socket has its own say. */
+	if (fast >= 0 && send(fast, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return (ssize_t)len;
 	if (qp->ctx->dev->n_addr > 1 || w->mgid_hash)
 		return transmit_from(qp, w, buf, len, &to);
 	return sendto(qp->ud_io.fd, buf, len, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&to,
@@ -131,8 +136,8 @@ void rnic_ud_pump(struct rnic_qp *qp)
 		struct rnic_swqe *w = rnic_swqe(qp, qp->sq.tx);
 
 		room = send_one(qp, w);
-		if (room && w->status)
-			break;
+		if (qp->ibv.state != IBV_QPS_RTS || (room && w->status))
+			break; /* all is flushed, or this one is to be reported */
 		if (room)
 			qp->sq.tx++;
 	}
@@ -240,45 +245,49 @@ bool rnic_ud_decode(struct rnic_engine *e, struct wire_seg *seg, size_t len)
 	return false;
 }
 
-/* A device with one address knows where a datagram was sent without asking. */
-static ssize_t receive(struct rnic_qp *qp, struct sockaddr_in *from, struct in_addr *to)
+static ssize_t receive(struct rnic_qp *qp, int fd, bool ask, struct sockaddr_in *from,
+		       struct in_addr *to)
 {
 	socklen_t len = sizeof(*from);
 
-	if (qp->ctx->dev->n_addr > 1)
-		return rnic_ud_recv(qp->e, qp->ud_io.fd, from, to);
-	return recvfrom(qp->ud_io.fd, qp->e->rxbuf, RNIC_RXBUF, MSG_DONTWAIT,
-			(struct sockaddr *)from, &len);
+	if (ask)
+		return rnic_ud_recv(qp->e, fd, from, to);
+	return recvfrom(fd, qp->e->rxbuf, RNIC_RXBUF, MSG_DONTWAIT, (struct sockaddr *)from, &len);
+}
+
+bool rnic_ud_drain(struct rnic_qp *qp, int fd, bool ask, uint8_t sgid_index, uint32_t events)
+{
+	unsigned int got = 0, want = qp->ud_burst ? qp->ud_burst : 1;
+
+	while (got < want && events & (EPOLLIN | EPOLLERR)) {
+		struct sockaddr_in from;
+		struct in_addr to = qp->ctx->dev->addr[sgid_index].addr;
+		struct wire_seg seg;
+		ssize_t n = receive(qp, fd, ask, &from, &to);
+
+		if (n < 0)
+			break;
+		got++;
+		if (qp->ibv.state < IBV_QPS_RTR || qp->ibv.state == IBV_QPS_ERR)
+			continue; /* not listening */
+		if (rnic_ud_decode(qp->e, &seg, (size_t)n))
+			rnic_ud_deliver(qp, &seg, qp->e->rxbuf + WIRE_DGRAM_HDR,
+					(size_t)n - WIRE_DGRAM_HDR, &from, to);
+	}
+	if (got < want)
+		qp->ud_burst = got ? 1 : 0;
+	else if (qp->ud_burst)
+		qp->ud_burst = want < READS_PER_PASS ? 2 * want : want;
+	else
+		qp->ud_burst = 1;
+	return got;
 }
 
 static bool ud_ready(struct rnic_io *io, uint32_t events)
 {
 	struct rnic_qp *qp = of(io);
-	bool did = false;
-	unsigned int got = 0, ask = qp->ud_burst ? qp->ud_burst : 1;
+	bool did = rnic_ud_drain(qp, io->fd, qp->ctx->dev->n_addr > 1, 0, events);
 
-	while (got < ask && events & (EPOLLIN | EPOLLERR)) {
-		struct sockaddr_in from;
-		struct in_addr to = qp->ctx->dev->addr[0].addr;
-		struct wire_seg seg;
-		ssize_t n = receive(qp, &from, &to);
-
-		if (n < 0)
-			break;
-		did = true;
-		got++;
-		if (qp->ibv.state < IBV_QPS_RTR || qp->ibv.state == IBV_QPS_ERR)
-			continue; /* not listening */
-		if (rnic_ud_decode(io->e, &seg, (size_t)n))
-			rnic_ud_deliver(qp, &seg, io->e->rxbuf + WIRE_DGRAM_HDR,
-					(size_t)n - WIRE_DGRAM_HDR, &from, to);
-	}
-	if (got < ask)
-		qp->ud_burst = got ? 1 : 0;
-	else if (qp->ud_burst)
-		qp->ud_burst = ask < READS_PER_PASS ? 2 * ask : ask;
-	else
-		qp->ud_burst = 1;
 	if (events & EPOLLOUT) {
 		did = true;
 		rnic_ud_pump(qp);
@@ -295,9 +304,7 @@ int rnic_ud_open(struct rnic_qp *qp)
 				  .sin_addr.s_addr = dev->n_addr == 1 ? dev->addr[0].addr.s_addr
 								      : htonl(INADDR_ANY)};
 	socklen_t len = sizeof(sin);
-	/* A message may be 64 KB and comes in one piece; the kernel's default holds
-	 * three of them. It is cut to net.core.rmem_max without complaint. */
-	int on = 1, size = 4 << 20, err;
+	int on = 1, size = RNIC_UD_SOCKBUF, err;
 
 	qp->ud_io = (struct rnic_io){.ready = ud_ready, .data = true};
 	qp->ud_io.fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -328,5 +335,6 @@ int rnic_ud_open(struct rnic_qp *qp)
 void rnic_ud_close(struct rnic_qp *qp)
 {
 	rnic_table_del(qp->e->qps, qp->ibv.qp_num);
+	rnic_ud_fast_close(qp);
 	rnic_io_close(&qp->ud_io);
 }

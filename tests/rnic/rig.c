@@ -150,6 +150,17 @@ struct rnic_engine *rig_engine(const struct rig *r)
 	return rnic_ctx(r->ctx)->e;
 }
 
+struct rnic_stats rig_stats(const struct rig *r)
+{
+	struct rnic_engine *e = rig_engine(r);
+	struct rnic_stats stats;
+
+	rnic_lock(e);
+	stats = e->stats;
+	rnic_unlock(e);
+	return stats;
+}
+
 /* ---- ends ---- */
 
 struct rig_opts rig_defaults(void)

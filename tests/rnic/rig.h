@@ -93,6 +93,7 @@ struct rig {
 void rig_open(struct rig *r);
 void rig_close(struct rig *r);
 struct rnic_engine *rig_engine(const struct rig *r);
+struct rnic_stats rig_stats(const struct rig *r);
 
 /* ---- ends ---- */
 

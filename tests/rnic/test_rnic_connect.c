@@ -298,7 +298,7 @@ static void test_wrong_psn(void **state)
 		end_send(&p.a, 1, 0, 64);
 		EXPECT(p.a.scq, 1, IBV_WC_RETRY_EXC_ERR);
 		expect_none(p.b.rcq, 5);
-		CHECK(rig_engine(&p.rig)->stats.foreign_streams >= 1);
+		CHECK(rig_stats(&p.rig).foreign_streams >= 1);
 		pair_close(&p);
 	}
 }

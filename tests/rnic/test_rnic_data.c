@@ -8,7 +8,7 @@
 
 #define WINDOW  16
 #define SLOT    (512 * 1024)
-#define STEPS   160
+#define STEPS   500
 #define BUF_LEN ((2 * WINDOW + 1) * (size_t)SLOT) /* slots to send, to read to, pattern */
 #define PATTERN (2 * WINDOW * (size_t)SLOT)
 

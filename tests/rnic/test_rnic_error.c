@@ -222,8 +222,8 @@ static void access_error(struct rig_opts *oa, struct rig_opts *ob, enum ibv_wr_o
 	work_init(&w, &p.a, op, 3, 200, 8, 0);
 	set_remote(&w, p.a.peer.addr + (uint64_t)shift, p.a.peer.rkey ^ key_xor);
 	refused(&p, &w, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
-	CHECK_EQ(rig_engine(&p.rig)->stats.terminates_sent, 1);
-	CHECK_EQ(rig_engine(&p.rig)->stats.terminates_got, 1);
+	CHECK_EQ(rig_stats(&p.rig).terminates_sent, 1);
+	CHECK_EQ(rig_stats(&p.rig).terminates_got, 1);
 	pair_close(&p);
 }
 

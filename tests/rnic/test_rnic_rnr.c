@@ -28,7 +28,7 @@ static void test_sends_wait(void **state)
 		end_send(&p.a, i, i * 64, 64);
 	}
 	expect_none(p.a.scq, 30);
-	CHECK(rig_engine(&p.rig)->stats.rnr_sent >= 1);
+	CHECK(rig_stats(&p.rig).rnr_sent >= 1);
 	/* one at a time, then several, then more than there are */
 	for (uint32_t i = 0; i < 40; i++) {
 		end_recv(&p.b, i, i * 64, 64);
