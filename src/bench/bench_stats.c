@@ -32,7 +32,8 @@ void bench_summarize(double *v, size_t n, struct bench_summary *s)
 {
 	double sum = 0;
 
-	qsort(v, n, sizeof(*v), by_value);
+	if (n) /* no values may come without an array */
+		qsort(v, n, sizeof(*v), by_value);
 	while (n && isnan(v[n - 1]))
 		n--;
 	for (size_t i = 0; i < n; i++)

@@ -49,6 +49,19 @@ bool rnic_mcast_map(const union ibv_gid *gid, struct in_addr *addr, uint32_t *ha
 	return true;
 }
 
+/* Ports are unique only on one machine. */
+static bool is_own(const struct rnic_qp *qp, const struct sockaddr_in *from)
+{
+	const struct rnic_device *dev = qp->ctx->dev;
+
+	if (qp->ibv.qp_num >> 8 != ntohs(from->sin_port))
+		return false;
+	for (int i = 0; i < dev->n_addr; i++)
+		if (dev->addr[i].addr.s_addr == from->sin_addr.s_addr)
+			return true;
+	return false;
+}
+
 static bool group_ready(struct rnic_io *io, uint32_t events)
 {
 	struct group *g = (struct group *)io;
@@ -69,7 +82,7 @@ static bool group_ready(struct rnic_io *io, uint32_t events)
 			continue;
 		list_for_each(m, &g->members, by_group)
 		{
-			bool own = m->qp->ibv.qp_num >> 8 == ntohs(from.sin_port);
+			bool own = is_own(m->qp, &from);
 
 			if (m->qp->ibv.state < IBV_QPS_RTR || m->qp->ibv.state == IBV_QPS_ERR ||
 			    (own && m->qp->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))

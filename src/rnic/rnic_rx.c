@@ -120,7 +120,7 @@ static bool ask_again(struct rnic_conn *c, const uint8_t *ulpdu, size_t len)
 
 	if (c->rx_marked || c->state != RNIC_CONN_UP || c->qp->ibv.qp_type != IBV_QPT_RC ||
 	    wire_seg_decode(&seg, ulpdu, len, &why) < 0 ||
-	    (seg.opcode != WIRE_OP_WRITE && seg.qn != WIRE_QN_SEND) ||
+	    (seg.tagged ? seg.opcode != WIRE_OP_WRITE : seg.qn != WIRE_QN_SEND) ||
 	    !rnic_rsp_damaged(c->qp, c))
 		return false;
 	c->e->stats.bad_crc++;
