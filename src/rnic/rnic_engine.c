@@ -199,14 +199,19 @@ static bool try_hot(struct rnic_engine *e)
 
 static void run_due(struct rnic_engine *e, uint64_t now, bool all)
 {
-	struct rnic_due *d, *tmp;
+	struct list_head work;
+	struct rnic_due *d;
 
-	list_for_each_safe(d, tmp, &e->due, link)
-	{
-		if (!all && (d->busy || now - d->last < HOLD_NS) && now - d->first < HOLD_MAX_NS)
-			continue;
+	/* What one run does may take others off the list, or put new ones on it; those wait
+	 * for the next time. */
+	list_init(&work);
+	list_splice_tail(&e->due, &work);
+	while ((d = list_first(&work, struct rnic_due, link))) {
 		list_del(&d->link);
-		d->run(d);
+		if (!all && (d->busy || now - d->last < HOLD_NS) && now - d->first < HOLD_MAX_NS)
+			list_add_tail(&d->link, &e->due);
+		else
+			d->run(d);
 	}
 }
 
@@ -342,7 +347,8 @@ static void watch(struct rnic_engine *e, uint64_t next)
 	atomic_store_explicit(&e->watch_until, 0, memory_order_relaxed);
 }
 
-/* A pass of the thread, which has the lock. Returns when it next has to be there, 0 for at once. */
+/* A pass of the thread, which has the lock. Returns when it next has to be there, 0 for
+ * at once. */
 static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
 {
 	uint64_t next = 0;

@@ -249,6 +249,7 @@ static void test_queues(void **state)
 			if (op == WIRE_OP_WRITE || op == WIRE_OP_READ_RESP)
 				continue;
 			begin();
+			end_recv(&court.victim, 1, 0, 64);
 			peer_frame(&peer, &seg, "12345678", 8);
 			end(WHATEVER, 1);
 		}
