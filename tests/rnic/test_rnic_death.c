@@ -304,6 +304,7 @@ static void test_stopped(void **state)
 	o.buf_len = BIG;
 	start(&proc, &r, &e, &plan, &o);
 	CHECK_0(kill(proc.pid, SIGSTOP));
+	CHECK_EQ(waitpid(proc.pid, NULL, WUNTRACED), proc.pid); /* all its threads stand still */
 	end_read(&e, 1, 0, 64, 0);
 	end_write(&e, 2, 0, BIG, 0);
 	end_read(&e, 3, 0, BIG, 0);
