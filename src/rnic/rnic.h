@@ -20,8 +20,6 @@
 #include <infiniband/verbs.h>
 #include "util_tune.h"
 
-
-
 #define RNIC_MAX_GID 64
 
 /* The one device: an address list on top of the kernel's network stack. GID i is

@@ -507,8 +507,7 @@ void rnic_conn_start(struct rnic_qp *qp)
 	} else if (we_connect(qp)) {
 		begin_connect(qp);
 	} else {
-		list_for_each_safe(c, tmp, &qp->e->conns, link)
-		{
+		list_for_each_safe (c, tmp, &qp->e->conns, link) {
 			if (c->state == RNIC_CONN_HELD && c->hello.dst_qpn == qp->ibv.qp_num)
 				try_accept(c);
 		}

@@ -40,8 +40,8 @@ struct rnic_conn {
 	struct rnic_io io; /* first */
 	struct rnic_engine *e;
 	enum rnic_conn_state state;
-	struct rnic_qp *qp; /* NULL: not yet, or not any more */
-	struct list_head link; /* on e->conns */
+	struct rnic_qp *qp;      /* NULL: not yet, or not any more */
+	struct list_head link;   /* on e->conns */
 	struct rnic_timer timer; /* handshake, linger */
 	struct in_addr peer;
 	struct wire_hello hello; /* the peer's, while held */
@@ -67,7 +67,7 @@ struct rnic_conn {
 	struct rnic_job *jobs; /* ring */
 	uint32_t job_head, job_tail, job_cap, job_max;
 	uint32_t atomic_msn;
-	bool turn; /* whose turn it is: responses or requests */
+	bool turn;      /* whose turn it is: responses or requests */
 	bool want_pump; /* something changed that may let frames go out */
 	bool owe_term;
 	bool failed; /* a response could not be built: the queue pair goes to error */

@@ -43,7 +43,7 @@ struct rnic_cq {
 	enum rnic_notify notify;
 	uint32_t silent; /* entries at the tail that came since the last event */
 	bool overrun;
-	bool stamped; /* somebody wants to know when */
+	bool stamped;    /* somebody wants to know when */
 	atomic_int refs; /* queue pairs that complete here */
 
 	struct list_head ev_link;     /* on channel->ready; channel->lock */

@@ -234,9 +234,9 @@ int rnic_query_port(struct ibv_context *ibctx, uint8_t port, struct ibv_port_att
 		.pkey_tbl_len = 1,
 		.lid = (uint16_t)ntohl(dev->addr[0].addr.s_addr),
 		.max_vl_num = 1,
-		.active_width = 2, /* 4x */
+		.active_width = 2,  /* 4x */
 		.active_speed = 32, /* EDR, for programs that compute a rate */
-		.phys_state = 5,   /* LinkUp */
+		.phys_state = 5,    /* LinkUp */
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 	};
 	return 0;

@@ -12,7 +12,7 @@ struct rnic_ctx {
 	struct rnic_engine *e;
 	const struct rnic_device *dev;
 	struct list_head link; /* on e->contexts */
-	atomic_int refs; /* the application's, and one for each object made from it */
+	atomic_int refs;       /* the application's, and one for each object made from it */
 	pthread_mutex_t ev_lock;
 	struct list_head events;
 };

@@ -78,8 +78,7 @@ static int add_named(const struct ifaddrs *all, const char *names, const char *n
 		if (!ifa && ntohl(addr.s_addr) >> 24 == 127)
 			ifa = lo;
 		if (!ifa) {
-			util_log(UTIL_LOG_ERROR, "WEFT_ADDR: no interface that is up has %s",
-				 name);
+			util_log(UTIL_LOG_ERROR, "WEFT_ADDR: no interface that is up has %s", name);
 			free(copy);
 			return EADDRNOTAVAIL;
 		}
@@ -121,8 +120,10 @@ static void scan(void)
 	freeifaddrs(all);
 	if (!device_err && !device.n_addr) {
 		if (netdev)
-			util_log(UTIL_LOG_ERROR, "WEFT_NETDEV: '%s' is not up or has no IPv4 "
-						 "address", netdev);
+			util_log(UTIL_LOG_ERROR,
+				 "WEFT_NETDEV: '%s' is not up or has no IPv4 "
+				 "address",
+				 netdev);
 		device_err = ENODEV;
 	}
 	device.ibv.node_type = IBV_NODE_CA;

@@ -21,14 +21,15 @@
 /* A poller that was here this recently will be here again. Longer than the time that
  * an application needs between two polls, shorter than anybody notices. */
 #define POLLER_NS (50 * UTIL_NS_PER_US)
-/* How often a parked thread looks whether the polling has stopped. It starts short
- * (programs that poll, then spin on memory) and doubles while polling goes on. */
-#define PARK_MIN_NS (100 * UTIL_NS_PER_US)
+/* How often a parked thread looks whether the polling has stopped. It starts short,
+ * doubles while polling goes on, and is cut when work was found waiting afterwards: some
+ * programs poll for a completion and then spin on memory. */
+#define PARK_MIN_NS (50 * UTIL_NS_PER_US)
 #define PARK_MAX_NS (2 * UTIL_NS_PER_MS)
 /* Empty polls in a row before the poller offers its core to others: few when somebody
  * took the offer last time, many when nobody did, because asking costs latency. */
-#define YIELD_MIN 8
-#define YIELD_MAX 256
+#define YIELD_MIN      8
+#define YIELD_MAX      256
 #define YIELD_TAKEN_NS (5 * UTIL_NS_PER_US)
 /* How long an acknowledgement waits for data to ride on, or for more to acknowledge:
  * longer than a program needs to answer, shorter than a packet's way. */
@@ -312,8 +313,11 @@ static void park(struct rnic_engine *e)
 {
 	struct timespec ts = {.tv_nsec = (long)e->park_ns};
 
-	if (2 * e->park_ns <= PARK_MAX_NS)
+	if (2 * e->park_ns <= e->park_max_ns)
 		e->park_ns *= 2;
+	/* The cut heals slowly: an eighth for each time that it was not needed. */
+	if (e->park_max_ns < PARK_MAX_NS)
+		e->park_max_ns += e->park_max_ns / 8;
 	atomic_store_explicit(&e->parked, 1, memory_order_relaxed);
 	futex(&e->parked, FUTEX_WAIT, 1, &ts);
 	atomic_store_explicit(&e->parked, 0, memory_order_relaxed);
@@ -370,6 +374,7 @@ static void *thread_main(void *arg)
 {
 	struct rnic_engine *e = arg;
 	uint64_t busy = 0; /* when there last was something to do */
+	bool parked = false;
 
 	while (!atomic_load(&e->stop)) {
 		uint64_t now = util_now_ns(), next;
@@ -378,9 +383,13 @@ static void *thread_main(void *arg)
 		 * system call. Who has it makes progress anyway, or will not be long. */
 		if (poller_active(e, now) || pthread_mutex_trylock(&e->lock)) {
 			park(e);
+			parked = true;
 			continue;
 		}
 		next = thread_pass(e, now);
+		if (!next && parked)
+			e->park_ns = e->park_max_ns = PARK_MIN_NS;
+		parked = false;
 		if (!next)
 			busy = now;
 		else if (now - busy < LINGER_NS && now < next)
@@ -464,6 +473,7 @@ static struct rnic_engine *engine_new(void)
 	list_init(&e->listeners);
 	list_init(&e->groups);
 	e->park_ns = PARK_MIN_NS;
+	e->park_max_ns = PARK_MAX_NS;
 	e->ask_every = e->ask_in = 1;
 	atomic_store(&e->yield_after, YIELD_MIN);
 	e->max_strangers = strangers();
@@ -476,7 +486,8 @@ static struct rnic_engine *engine_new(void)
 	e->rxbuf = malloc(RNIC_RXBUF);
 	e->txbuf = malloc(RNIC_TXBUF);
 	e->scratch = malloc(65536);
-	if (e->epfd < 0 || e->wakefd < 0 || !e->mrs || !e->qps || !e->rxbuf || !e->txbuf || !e->scratch) {
+	if (e->epfd < 0 || e->wakefd < 0 || !e->mrs || !e->qps || !e->rxbuf || !e->txbuf ||
+	    !e->scratch) {
 		engine_free(e);
 		return NULL;
 	}
@@ -553,8 +564,7 @@ struct rnic_engine *rnic_engine_fork_child(void)
 		e->has_thread = false;
 		/* A copy of a socket held by the child would keep the peer from seeing
 		 * the parent's end. */
-		list_for_each(io, &e->ios, link)
-		{
+		list_for_each (io, &e->ios, link) {
 			close(io->fd);
 			io->fd = -1;
 		}

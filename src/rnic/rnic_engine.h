@@ -70,7 +70,7 @@ struct rnic_stats {
 
 struct rnic_engine {
 	pthread_mutex_t lock;
-	int refs; /* open contexts; protected by the global lock */
+	int refs;  /* open contexts; protected by the global lock */
 	bool dead; /* inherited through a fork */
 	int epfd, wakefd;
 	struct list_head ios, graveyard;
@@ -103,7 +103,7 @@ struct rnic_engine {
 	/* When the watching thread wakes by itself; 0 while it does not watch. Written
 	 * under the lock, or by the thread when it stops watching. */
 	atomic_uint_fast64_t watch_until;
-	uint64_t park_ns;               /* current park interval, adapts */
+	uint64_t park_ns, park_max_ns; /* current park interval, and its limit; both adapt */
 
 	atomic_uint empty_polls; /* in a row, by any thread */
 	atomic_uint yield_after; /* this many of them, give others the core */

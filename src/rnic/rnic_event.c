@@ -108,7 +108,8 @@ int rnic_get_async_event(struct ibv_context *ibctx, struct ibv_async_event *out)
 	return 0;
 }
 
-static void ack(struct ibv_context *ctx, pthread_mutex_t *lock, pthread_cond_t *cond, uint32_t *counter)
+static void ack(struct ibv_context *ctx, pthread_mutex_t *lock, pthread_cond_t *cond,
+		uint32_t *counter)
 {
 	if (rnic_ctx(ctx)->e->dead)
 		return;
@@ -164,8 +165,7 @@ void rnic_event_forget(struct rnic_ctx *ctx, void *object, uint32_t *acked,
 	if (ctx->e->dead)
 		return;
 	pthread_mutex_lock(&ctx->ev_lock);
-	list_for_each_safe(ev, tmp, &ctx->events, link)
-	{
+	list_for_each_safe (ev, tmp, &ctx->events, link) {
 		if (ev->object == object) {
 			list_del(&ev->link);
 			free(ev);

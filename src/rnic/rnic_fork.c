@@ -15,13 +15,11 @@ static void fork_child(void)
 
 	if (!e)
 		return;
-	list_for_each(ch, &e->channels, link)
-	{
+	list_for_each (ch, &e->channels, link) {
 		close(ch->ibv.fd);
 		ch->ibv.fd = -1;
 	}
-	list_for_each(ctx, &e->contexts, link)
-	{
+	list_for_each (ctx, &e->contexts, link) {
 		close(ctx->vctx.context.async_fd);
 		ctx->vctx.context.async_fd = -1;
 	}

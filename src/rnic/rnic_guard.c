@@ -65,7 +65,8 @@ void AnnotateIgnoreReadsEnd(const char *file, int line);
 void AnnotateIgnoreWritesBegin(const char *file, int line);
 void AnnotateIgnoreWritesEnd(const char *file, int line);
 #define DEVICE_BEGIN                                                                               \
-	(AnnotateIgnoreReadsBegin(__FILE__, __LINE__), AnnotateIgnoreWritesBegin(__FILE__, __LINE__))
+	(AnnotateIgnoreReadsBegin(__FILE__, __LINE__),                                             \
+	 AnnotateIgnoreWritesBegin(__FILE__, __LINE__))
 #define DEVICE_END                                                                                 \
 	(AnnotateIgnoreReadsEnd(__FILE__, __LINE__), AnnotateIgnoreWritesEnd(__FILE__, __LINE__))
 #else

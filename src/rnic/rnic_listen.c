@@ -82,8 +82,7 @@ static struct rnic_listener *listener_new(struct rnic_ctx *ctx)
 	l->io = (struct rnic_io){.ready = listener_ready, .release = listener_release};
 	l->io.fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (l->io.fd < 0 || bind(l->io.fd, (struct sockaddr *)&sin, len) ||
-	    listen(l->io.fd, BACKLOG) ||
-	    getsockname(l->io.fd, (struct sockaddr *)&sin, &len))
+	    listen(l->io.fd, BACKLOG) || getsockname(l->io.fd, (struct sockaddr *)&sin, &len))
 		goto fail;
 	l->port = ntohs(sin.sin_port);
 	err = rnic_io_add(ctx->e, &l->io, EPOLLIN);
@@ -106,8 +105,7 @@ static struct rnic_listener *listener_with_room(struct rnic_ctx *ctx)
 {
 	struct rnic_listener *l;
 
-	list_for_each(l, &ctx->e->listeners, link)
-	{
+	list_for_each (l, &ctx->e->listeners, link) {
 		if (l->ctx == ctx && l->used < INDICES)
 			return l;
 	}

@@ -26,7 +26,7 @@ struct member {
 };
 
 struct group {
-	struct rnic_io io; /* first */
+	struct rnic_io io;     /* first */
 	struct list_head link; /* on e->groups */
 	struct list_head members;
 	struct rnic_ctx *ctx;
@@ -80,8 +80,7 @@ static bool group_ready(struct rnic_io *io, uint32_t events)
 		did = true;
 		if (!rnic_ud_decode(io->e, &seg, (size_t)n) || seg.msn != g->hash)
 			continue;
-		list_for_each(m, &g->members, by_group)
-		{
+		list_for_each (m, &g->members, by_group) {
 			bool own = is_own(m->qp, &from);
 
 			if (m->qp->ibv.state < IBV_QPS_RTR || m->qp->ibv.state == IBV_QPS_ERR ||
@@ -120,9 +119,8 @@ static int join(const struct rnic_device *dev, int fd, struct in_addr addr)
 
 static struct group *group_new(struct rnic_ctx *ctx, struct in_addr addr, uint32_t hash)
 {
-	struct sockaddr_in sin = {.sin_family = AF_INET,
-				  .sin_addr = addr,
-				  .sin_port = htons(RNIC_MCAST_PORT)};
+	struct sockaddr_in sin = {
+		.sin_family = AF_INET, .sin_addr = addr, .sin_port = htons(RNIC_MCAST_PORT)};
 	struct group *g = calloc(1, sizeof(*g));
 	int on = 1, size = 4 << 20, err;
 
@@ -162,8 +160,7 @@ static struct group *group_find(struct rnic_ctx *ctx, uint32_t hash, struct in_a
 {
 	struct group *g;
 
-	list_for_each(g, &ctx->e->groups, link)
-	{
+	list_for_each (g, &ctx->e->groups, link) {
 		if (g->ctx == ctx && g->hash == hash && g->addr.s_addr == addr.s_addr)
 			return g;
 	}
@@ -174,8 +171,7 @@ static struct member *member_find(struct rnic_qp *qp, const struct group *g)
 {
 	struct member *m;
 
-	list_for_each(m, &qp->groups, by_qp)
-	{
+	list_for_each (m, &qp->groups, by_qp) {
 		if (m->group == g)
 			return m;
 	}

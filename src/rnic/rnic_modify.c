@@ -19,16 +19,15 @@ static const struct transition table[] = {
 	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_UC,
 	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
-	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_UD, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY,
-	 0},
+	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_UD, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
 	{IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_RC, 0,
 	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
 	{IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_UC, 0,
 	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
 	{IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_UD, 0, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
 	{IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_RC,
-	 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-		 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+		 IBV_QP_MIN_RNR_TIMER,
 	 ALT | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
 	{IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_UC,
 	 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN,
@@ -40,8 +39,7 @@ static const struct transition table[] = {
 	 ALT | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
 	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_UC, IBV_QP_SQ_PSN, ALT | IBV_QP_ACCESS_FLAGS},
 	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_UD, IBV_QP_SQ_PSN, IBV_QP_QKEY},
-	{IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_RC, 0,
-	 ALT | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+	{IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_RC, 0, ALT | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
 	{IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_UC, 0, ALT | IBV_QP_ACCESS_FLAGS},
 	{IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_UD, 0, IBV_QP_QKEY},
 	{IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPT_RC, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
@@ -52,8 +50,7 @@ static const struct transition table[] = {
 		 IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER},
 	{IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UC, 0, ALT | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
 	{IBV_QPS_SQD, IBV_QPS_SQD, IBV_QPT_UD, 0, IBV_QP_PKEY_INDEX | IBV_QP_QKEY},
-	{IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_RC, 0,
-	 ALT | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+	{IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_RC, 0, ALT | IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
 	{IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_UC, 0, ALT | IBV_QP_ACCESS_FLAGS},
 	{IBV_QPS_SQD, IBV_QPS_RTS, IBV_QPT_UD, 0, IBV_QP_QKEY},
 	{IBV_QPS_SQE, IBV_QPS_RTS, IBV_QPT_UC, 0, IBV_QP_ACCESS_FLAGS},
@@ -102,8 +99,8 @@ static int check_values(struct rnic_qp *qp, const struct ibv_qp_attr *a, int mas
 		return EINVAL;
 	if (mask & IBV_QP_PKEY_INDEX && a->pkey_index)
 		return EINVAL;
-	if (mask & IBV_QP_ALT_PATH || (mask & IBV_QP_PATH_MIG_STATE &&
-				       a->path_mig_state != IBV_MIG_MIGRATED))
+	if (mask & IBV_QP_ALT_PATH ||
+	    (mask & IBV_QP_PATH_MIG_STATE && a->path_mig_state != IBV_MIG_MIGRATED))
 		return EOPNOTSUPP;
 	if (mask & IBV_QP_DEST_QPN && a->dest_qp_num > 0xffffff)
 		return EINVAL;
@@ -215,9 +212,8 @@ int rnic_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	}
 	rnic_leave(qp->e);
 	if (err)
-		util_log(UTIL_LOG_INFO,
-			 "ibv_modify_qp: QP 0x%06x, state %d to %d, mask 0x%x: %s", ibqp->qp_num,
-			 from, to, (unsigned int)mask, strerror(err));
+		util_log(UTIL_LOG_INFO, "ibv_modify_qp: QP 0x%06x, state %d to %d, mask 0x%x: %s",
+			 ibqp->qp_num, from, to, (unsigned int)mask, strerror(err));
 	return err;
 }
 

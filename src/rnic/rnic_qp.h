@@ -48,9 +48,9 @@ struct rnic_swqe {
 	uint8_t opcode;  /* enum ibv_wr_opcode */
 	uint8_t flags;   /* enum ibv_send_flags */
 	bool has_msn;
-	bool answered; /* read or atomic: the response is here */
-	bool inl;        /* the payload follows in place of sge */
-	uint8_t status;  /* enum ibv_wc_status: a local error that waits for its turn */
+	bool answered;  /* read or atomic: the response is here */
+	bool inl;       /* the payload follows in place of sge */
+	uint8_t status; /* enum ibv_wc_status: a local error that waits for its turn */
 	int num_sge;
 	struct in_addr dst; /* UD */
 	uint32_t dst_qpn, qkey, mgid_hash;
@@ -85,35 +85,35 @@ struct rnic_req {
 	uint32_t begun;    /* index behind the last request of which anything went out */
 	uint32_t sent_seq; /* last request that went out whole */
 	uint32_t acked;
-	uint32_t paced; /* sent_seq when quick acknowledgements were last asked for */
+	uint32_t paced;     /* sent_seq when quick acknowledgements were last asked for */
 	uint32_t reads;     /* reads and atomics without an answer */
 	uint32_t read_head; /* index of the oldest of them */
 	uint64_t read_off;  /* bytes of its answer that are here */
 	bool rnr;           /* told to wait */
-	bool staged; /* never send payload from where it lies */
+	bool staged;        /* never send payload from where it lies */
 	uint32_t rnr_seq;
-	uint64_t rnr_deadline; /* UINT64_MAX: waits for ever */
+	uint64_t rnr_deadline;   /* UINT64_MAX: waits for ever */
 	struct rnic_timer timer; /* retry and RNR */
 	struct rnic_due due;     /* to tell the peer that we wait */
 	uint64_t progress, progress_seen, stalled_since;
 };
 
 struct rnic_rsp {
-	uint32_t done; /* requests executed */
+	uint32_t done;  /* requests executed */
 	uint32_t acked; /* what the peer knows of that */
 	uint32_t send_msn, read_msn;
-	bool receiving; /* wqe holds a receive that is being filled */
-	bool dropping;  /* UC: the rest of this message is thrown away */
-	uint64_t off;   /* bytes of the Send that are here */
-	bool spare;     /* UC: wqe holds a receive whose message was given up */
+	bool receiving;                     /* wqe holds a receive that is being filled */
+	bool dropping;                      /* UC: the rest of this message is thrown away */
+	uint64_t off;                       /* bytes of the Send that are here */
+	bool spare;                         /* UC: wqe holds a receive whose message was given up */
 	uint64_t write_len, last_write_len; /* of the write under way, of the last one */
-	uint32_t write_stag; /* where the write under way goes on */
+	uint32_t write_stag;                /* where the write under way goes on */
 	uint64_t write_to;
 	bool write_bad, last_write_bad; /* UC: some of it was refused */
 	struct rnic_rwqe *wqe;
 	unsigned int damaged; /* times that the request under way failed its CRC */
-	bool waiting; /* sent RNR or DAMAGED; discards until RETRY */
-	bool told;    /* IBV_EVENT_COMM_EST */
+	bool waiting;         /* sent RNR or DAMAGED; discards until RETRY */
+	bool told;            /* IBV_EVENT_COMM_EST */
 	struct list_head wait_link;
 };
 

@@ -16,9 +16,9 @@
 #define RETRY_FOREVER_NS (4 * UTIL_NS_PER_S)
 
 /* InfiniBand's encoding of the RNR timer, in units of 10 us (IBTA vol. 1, table 45). */
-static const uint32_t rnr_10us[32] = {65536, 1,	   2,	 3,    4,    6,	   8,	 12,
-				      16,    24,   32,	 48,   64,   96,   128,	 192,
-				      256,   384,  512,	 768,  1024, 1536, 2048, 3072,
+static const uint32_t rnr_10us[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
+				      16,    24,   32,   48,    64,    96,    128,   192,
+				      256,   384,  512,  768,   1024,  1536,  2048,  3072,
 				      4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 /* ---- sending ---- */
@@ -143,8 +143,8 @@ static size_t small_frame(struct rnic_qp *qp, uint8_t *buf, const struct wire_se
 
 static size_t imm_frame(struct rnic_qp *qp, struct rnic_swqe *w, uint8_t *buf)
 {
-	struct wire_seg seg = {.opcode = w->flags & IBV_SEND_SOLICITED ? WIRE_OP_IMM_SE
-								      : WIRE_OP_IMM,
+	struct wire_seg seg = {.opcode =
+				       w->flags & IBV_SEND_SOLICITED ? WIRE_OP_IMM_SE : WIRE_OP_IMM,
 			       .last = true,
 			       .qn = WIRE_QN_SEND,
 			       .msn = message_number(w, &qp->req.send_msn)};

@@ -263,8 +263,7 @@ static struct rnic_job *new_job(struct rnic_conn *c)
 static int check_request(struct rnic_qp *qp, const struct wire_seg *seg, struct wire_term *why)
 {
 	if (qp->ibv.qp_type != IBV_QPT_RC)
-		return refuse(why, WIRE_LAYER_RDMAP, WIRE_ETYPE_RDMAP_OPERATION,
-			      WIRE_RDMAP_OPCODE);
+		return refuse(why, WIRE_LAYER_RDMAP, WIRE_ETYPE_RDMAP_OPERATION, WIRE_RDMAP_OPCODE);
 	if (!seg->last || seg->mo || seg->msn != qp->rsp.read_msn + 1)
 		return refuse(why, WIRE_LAYER_DDP, WIRE_ETYPE_DDP_UNTAGGED, WIRE_DDP_U_MSN_RANGE);
 	return 0;
@@ -382,8 +381,7 @@ int rnic_rsp_segment(struct rnic_qp *qp, struct rnic_conn *c, const struct wire_
 	case WIRE_OP_ATOMIC_REQ:
 		return do_atomic(qp, c, seg, data, len, why);
 	default: /* Send with Invalidate: not offered */
-		return refuse(why, WIRE_LAYER_RDMAP, WIRE_ETYPE_RDMAP_OPERATION,
-			      WIRE_RDMAP_OPCODE);
+		return refuse(why, WIRE_LAYER_RDMAP, WIRE_ETYPE_RDMAP_OPERATION, WIRE_RDMAP_OPCODE);
 	}
 }
 

@@ -59,9 +59,8 @@ int rnic_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 	if (srq->e->dead)
 		return EIO;
 	pthread_mutex_lock(&srq->rq.lock);
-	*attr = (struct ibv_srq_attr){.max_wr = srq->rq.max_wr,
-				      .max_sge = srq->rq.max_sge,
-				      .srq_limit = srq->rq.limit};
+	*attr = (struct ibv_srq_attr){
+		.max_wr = srq->rq.max_wr, .max_sge = srq->rq.max_sge, .srq_limit = srq->rq.limit};
 	pthread_mutex_unlock(&srq->rq.lock);
 	return 0;
 }

@@ -5,11 +5,12 @@ const struct util_tunable rnic_tunables[] = {
 			      .type = UTIL_TUNE_BOOL,
 			      .def = "on",
 			      .help = "Whether the software RNIC weft0 is there at all."},
-	[RNIC_TUNE_ADDR] = {.name = "WEFT_ADDR",
-			    .type = UTIL_TUNE_STR,
-			    .help = "IPv4 addresses of this machine to use, separated by commas, in "
-				    "the order of the GID table. Not set: those of all interfaces "
-				    "that are up, loopback only if there is no other."},
+	[RNIC_TUNE_ADDR] =
+		{.name = "WEFT_ADDR",
+		 .type = UTIL_TUNE_STR,
+		 .help = "IPv4 addresses of this machine to use, separated by commas, in "
+			 "the order of the GID table. Not set: those of all interfaces "
+			 "that are up, loopback only if there is no other."},
 	[RNIC_TUNE_NETDEV] = {.name = "WEFT_NETDEV",
 			      .type = UTIL_TUNE_STR,
 			      .help = "Use only the addresses of this network interface."},

@@ -322,4 +322,3 @@ void rnic_stream_owe_ack(struct rnic_conn *c, size_t bytes)
 	c->due.run = run_due;
 	rnic_due_add(c->e, &c->due, c->e->now);
 }
-

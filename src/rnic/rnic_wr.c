@@ -23,8 +23,7 @@ static struct rnic_swqe *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode op)
 
 	sq->cur = NULL;
 	/* acquire: pairs with the release of whoever emptied the slot */
-	if (!err && sq->build - atomic_load_explicit(&sq->head, memory_order_acquire) >=
-			    sq->max_wr)
+	if (!err && sq->build - atomic_load_explicit(&sq->head, memory_order_acquire) >= sq->max_wr)
 		err = ENOMEM;
 	if (err || sq->build_err) {
 		fail(qp, err);
@@ -69,8 +68,7 @@ static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_a
 	begin_rdma(ex, IBV_WR_RDMA_WRITE, rkey, remote_addr);
 }
 
-static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
-			      __be32 imm)
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm)
 {
 	begin_rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr);
 	if (of(ex)->sq.cur)

@@ -211,6 +211,7 @@ static void share(bool wr)
 	pthread_t posters[2], pollers[2], receiver;
 
 	o.ex = wr;
+	o.cqe = 8192;
 	pair_open(&s.p, &o);
 	start(&receiver, post_receives, &s);
 	for (int i = 0; i < 2; i++) {
@@ -324,6 +325,7 @@ static void test_event_thread(void **state)
 
 struct breaker {
 	struct pair *p;
+	struct ibv_sge recv; /* noted before its region may go */
 	atomic_bool stop;
 };
 
@@ -335,8 +337,7 @@ static void *keep_posting(void *arg)
 	while (!atomic_load(&b->stop)) {
 		struct ibv_send_wr *bad;
 		struct ibv_recv_wr *rbad;
-		struct ibv_sge sge = end_sge(&b->p->b, 0, 1024);
-		struct ibv_recv_wr rwr = {.wr_id = i, .sg_list = &sge, .num_sge = 1};
+		struct ibv_recv_wr rwr = {.wr_id = i, .sg_list = &b->recv, .num_sge = 1};
 		struct work w;
 
 		work_init(&w, &b->p->a, i % 2 ? IBV_WR_SEND : IBV_WR_RDMA_READ, i, 0, 1000, 0);
@@ -365,12 +366,14 @@ static void test_error_under_load(void **state)
 	struct rig_opts o = rig_defaults();
 
 	(void)state;
+	o.cqe = 1 << 16; /* flushing is fast */
 	for (int round = 0; round < 30; round++) {
 		struct pair p;
 		struct breaker b = {.p = &p};
 		pthread_t t[2];
 
 		pair_open(&p, &o);
+		b.recv = end_sge(&p.b, 0, 1024);
 		start(&t[0], keep_posting, &b);
 		start(&t[1], keep_polling, &b);
 		usleep(1000 + 100 * (unsigned int)round);
