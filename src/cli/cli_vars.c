@@ -114,6 +114,8 @@ static char *prepend(const char *const *first, const char *list, const char *sep
 int cli_vars_loader(struct cli_vars *vars)
 {
 	static struct cli_paths paths;
+	const char *theirs = getenv("ASAN_OPTIONS");
+	char *asan = NULL;
 	int ret = cli_paths_find(&paths);
 
 	if (ret) {
@@ -131,6 +133,14 @@ int cli_vars_loader(struct cli_vars *vars)
 		    " :"));
 	/* For those who dlopen libibverbs.so.1 in a fresh namespace, or start programs
 	 * that drop LD_PRELOAD. */
+	/* A program that carries AddressSanitizer refuses to start behind any preloaded
+	 * library. Only such programs read this; what the user says comes after it. */
+	if (asprintf(&asan, "verify_asan_link_order=0%s%s", theirs ? ":" : "", theirs ? theirs : "") < 0)
+		asan = NULL;
+	if (!theirs || !strstr(theirs, "verify_asan_link_order"))
+		set(vars, "ASAN_OPTIONS", asan);
+	else
+		free(asan);
 	set(vars, "LD_LIBRARY_PATH",
 	    prepend((const char *const[]){paths.dir, NULL}, getenv("LD_LIBRARY_PATH"), ":;"));
 	return 0;

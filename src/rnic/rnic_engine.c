@@ -530,7 +530,7 @@ void rnic_engine_put(struct rnic_engine *e)
 		pthread_join(e->thread, NULL);
 	}
 	/* Connections that linger, for an answer that nobody here will read any more. */
-	while ((io = list_first(&e->ios, struct rnic_io, link)))
+	while (!e->dead && (io = list_first(&e->ios, struct rnic_io, link)))
 		rnic_io_close(io);
 	reap(e);
 	engine_free(e);

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <ucontext.h>
 #include "wire_crc32c.h"
 #include "rnic_mem.h"
 #include "rnic_tune.h"
@@ -23,8 +24,12 @@ static void on_fault(int sig, siginfo_t *info, void *uc)
 {
 	const struct sigaction *old = sig == SIGBUS ? &old_bus : &old_segv;
 
-	if (guard)
+	if (guard) {
+		/* As it was, whoever stands between the kernel and us: ThreadSanitizer
+		 * blocks everything, and the next fault would be the last. */
+		pthread_sigmask(SIG_SETMASK, &((ucontext_t *)uc)->uc_sigmask, NULL);
 		siglongjmp(*guard, 1);
+	}
 	if (old->sa_flags & SA_SIGINFO) {
 		old->sa_sigaction(sig, info, uc);
 	} else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
@@ -75,13 +80,13 @@ void AnnotateIgnoreWritesEnd(const char *file, int line);
 #endif
 
 /* sigsetjmp must be called from the frame that does the work, hence a macro. The
- * fences keep the compiler from moving the work out of the guarded region. */
+ * fences keep the compiler from moving the work out of the guarded region. (After a
+ * fault there is no DEVICE_END: ThreadSanitizer ends all of them before a handler.) */
 #define GUARDED(work)                                                                              \
 	do {                                                                                       \
 		sigjmp_buf env;                                                                    \
 		if (sigsetjmp(env, 0)) {                                                           \
 			guard = NULL;                                                              \
-			DEVICE_END;                                                                \
 			return RNIC_MEM_FAULT;                                                     \
 		}                                                                                  \
 		DEVICE_BEGIN;                                                                      \

@@ -116,7 +116,9 @@ static int check_values(struct rnic_qp *qp, const struct ibv_qp_attr *a, int mas
 	    (mask & IBV_QP_RNR_RETRY && a->rnr_retry > 7) ||
 	    (mask & IBV_QP_MIN_RNR_TIMER && a->min_rnr_timer > 31))
 		return EINVAL;
-	return mask & IBV_QP_AV ? rnic_resolve_addr(qp->ctx->dev, &a->ah_attr, peer) : 0;
+	if (mask & IBV_QP_AV && rnic_resolve_addr(qp->ctx->dev, &a->ah_attr, peer))
+		return EINVAL;
+	return mask & IBV_QP_AV && IN_MULTICAST(ntohl(peer->s_addr)) ? EINVAL : 0;
 }
 
 #define TAKE(flag, field)                                                                          \

@@ -10,7 +10,8 @@ trap 'rm -rf "$tmp"' EXIT
 
 fail() {
 	failures=$((failures + 1))
-	printf 'FAILED %s:%s: %s\n' "${BASH_SOURCE[2]##*/}" "${BASH_LINENO[1]}" "$1"
+	local from=${BASH_SOURCE[2]:-${BASH_SOURCE[1]}} # called by a check, or by the script itself
+	printf 'FAILED %s:%s: %s\n' "${from##*/}" "${BASH_LINENO[1]:-${BASH_LINENO[0]}}" "$1"
 	if [ -n "${2:-}" ]; then
 		printf '%s\n' "$2" | sed 's/^/    | /'
 	fi
@@ -53,6 +54,20 @@ check_eq() {
 check_true() {
 	checks=$((checks + 1))
 	"$@" || fail "not true: $*"
+}
+
+# Puts the scripts and what was built where an ordinary user can reach them, since the
+# source tree may be in somebody's home: $stage/scripts, $stage/bin, $stage/lib.
+stage_for_user() {
+	local build
+	build=$(dirname "$(dirname "$(realpath "$WEFT")")")
+	stage=$tmp/stage
+	chmod 755 "$tmp"
+	mkdir -p "$stage"/{bin,lib}
+	cp "$build"/bin/weft "$build"/bin/weft-perf "$stage/bin/"
+	cp -L "$build"/lib/{libibverbs.so.1,libweft-probe.so} "$stage/lib/"
+	cp -r "$(dirname "${BASH_SOURCE[0]}")/../../scripts" "$stage/"
+	chmod -R a+rX "$stage"
 }
 
 finish() {

@@ -27,12 +27,15 @@ check_eq "$(leftovers)" ""
 # In the middle of it: as an ordinary user where that can be tried.
 as_user=()
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+	stage_for_user
+	SOURCE=$stage
+	export WEFT_BUILD=$stage
 	as_user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 fi
 for signal in INT TERM; do
 	# Background commands ignore SIGINT unless job control is on.
 	set -m
-	"${as_user[@]}" "$SOURCE/scripts/demo.sh" --quick >"$tmp/demo" 2>&1 </dev/null &
+	(cd "$tmp" && exec "${as_user[@]}" "$SOURCE/scripts/demo.sh" --quick) >"$tmp/demo" 2>&1 </dev/null &
 	demo=$!
 	set +m
 	# Until it is well under way: a server and a client are running then.

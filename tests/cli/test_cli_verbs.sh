@@ -62,7 +62,8 @@ ln -s "$WEFT" "$tmp/weft-link"
 run "$tmp/weft-link" verbs true
 check_code 0
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
-	run setpriv --reuid 65534 --regid 65534 --clear-groups "$WEFT" verbs sh -c 'id -u'
+	stage_for_user
+	run setpriv --reuid 65534 --regid 65534 --clear-groups "$stage/bin/weft" verbs sh -c 'id -u'
 	check_code 0
 	check_eq "$out" 65534
 fi

@@ -43,6 +43,13 @@ static void on_alarm(int sig)
 	_exit(98);
 }
 
+/* Children of a process with threads open devices of their own, which have threads. */
+const char *__tsan_default_options(void);
+__attribute__((visibility("default"))) const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
+
 /* Before main, and before the device looks. */
 __attribute__((constructor)) static void rig_environment(void)
 {
