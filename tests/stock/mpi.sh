@@ -24,6 +24,7 @@ prepare() {
 write_agent() {
 	cat >"$tmp/agent" <<-END
 		#!/bin/sh
+		while [ "\${1#-}" != "\$1" ]; do shift; done # options for ssh
 		host=\$1
 		shift
 		[ "\$host" = $HOST_B ] || exec sh -c "\$*"
