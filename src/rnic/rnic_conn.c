@@ -311,12 +311,31 @@ static bool read_request(struct rnic_conn *c)
 	return true;
 }
 
+/* Room for one more connection that nobody has claimed. A peer that means it says hello
+ * within a round trip, so the one that has been silent for longest goes. */
+static bool make_room(struct rnic_engine *e)
+{
+	struct rnic_conn *c;
+
+	if (e->n_strangers < e->max_strangers)
+		return true;
+	list_for_each(c, &e->conns, link)
+	{
+		if (c->state == RNIC_CONN_ACCEPTED) {
+			e->stats.foreign_streams++;
+			rnic_conn_lost(c);
+			return true;
+		}
+	}
+	return false;
+}
+
 void rnic_conn_accepted(struct rnic_engine *e, int fd, struct in_addr peer)
 {
 	int on = 1;
 	struct rnic_conn *c;
 
-	if (e->n_strangers >= e->max_strangers) {
+	if (!make_room(e)) {
 		close(fd);
 		return;
 	}
