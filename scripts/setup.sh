@@ -11,8 +11,9 @@ set -euo pipefail
 
 packages_of() {
 	case $1 in
+	# ibverbs-utils: what the README tries first once Weft is built
 	build) echo gcc libc6-dev make cmake ninja-build pkgconf libibverbs-dev \
-		libjansson-dev libcmocka-dev ;;
+		libjansson-dev libcmocka-dev ibverbs-utils ;;
 	demo) echo perftest iproute2 util-linux ;;
 	bench) echo iproute2 util-linux gnuplot-nox ;;
 	test) echo perftest ibverbs-utils iproute2 util-linux procps jq tshark ucx-utils \

@@ -323,10 +323,10 @@ static void park(struct rnic_engine *e)
 	atomic_store_explicit(&e->parked, 0, memory_order_relaxed);
 }
 
-/* Blocks until a socket or a timer has something. Only learns that there is something:
+/* Blocks until a socket or a timer has something; false: it cannot. Only learns that there is something:
  * the events themselves are fetched under the lock, so that none can name an object
  * that is gone by then. */
-static void watch(struct rnic_engine *e, uint64_t next)
+static bool watch(struct rnic_engine *e, uint64_t next)
 {
 	/* Kicks come on a descriptor of their own, which nobody else reads: a kick that a
 	 * poller swallowed would leave the thread asleep. */
@@ -343,12 +343,27 @@ static void watch(struct rnic_engine *e, uint64_t next)
 		timeout = &ts;
 	}
 	e->park_ns = PARK_MIN_NS;
-	if (ppoll(pfd, 2, timeout, NULL) > 0 && pfd[1].revents)
-		while (read(e->wakefd, &kicks, sizeof(kicks)) > 0)
+	if (ppoll(pfd, 2, timeout, NULL) > 0) {
+		if ((pfd[0].revents | pfd[1].revents) & POLLNVAL)
+			return false;
+		while (pfd[1].revents && read(e->wakefd, &kicks, sizeof(kicks)) > 0)
 			;
+	}
 	/* relaxed: who arms a timer or owes something from here on need not wake us, we
 	 * are going to look under the lock anyway */
 	atomic_store_explicit(&e->watch_until, 0, memory_order_relaxed);
+	return true;
+}
+
+/* The application has closed descriptors that were not its own (closefrom(3) does that).
+ * Their numbers may be anybody's by now: nothing is touched any more. */
+static void robbed(struct rnic_engine *e)
+{
+	util_log(UTIL_LOG_ERROR, "the program has closed the device's descriptors; the device is "
+				 "dead, calls fail with EIO");
+	rnic_lock(e);
+	e->dead = true;
+	rnic_unlock(e);
 }
 
 /* A pass of the thread, which has the lock. Returns when it next has to be there, 0 for
@@ -394,8 +409,10 @@ static void *thread_main(void *arg)
 			busy = now;
 		else if (now - busy < LINGER_NS && now < next)
 			sched_yield();
-		else
-			watch(e, next);
+		else if (!watch(e, next)) {
+			robbed(e);
+			break;
+		}
 	}
 	return NULL;
 }

@@ -74,8 +74,7 @@ bool peer_closed(struct peer *p, unsigned int ms)
 
 struct rig_addr peer_addr(const struct end *victim)
 {
-	return (struct rig_addr){
-		.qpn = PEER_QPN, .psn = PEER_PSN, .gid = end_addr(victim).gid};
+	return (struct rig_addr){.qpn = PEER_QPN, .psn = PEER_PSN, .gid = end_addr(victim).gid};
 }
 
 struct wire_hello peer_hello(const struct end *victim)
@@ -168,8 +167,7 @@ void peer_control(struct peer *p, uint8_t type, uint8_t arg, uint32_t seq)
 	peer_frame(p, &seg, payload, sizeof(payload));
 }
 
-bool peer_next(struct peer *p, struct wire_seg *seg, uint8_t *payload, size_t *len,
-	       unsigned int ms)
+bool peer_next(struct peer *p, struct wire_seg *seg, uint8_t *payload, size_t *len, unsigned int ms)
 {
 	for (;;) {
 		const uint8_t *ulpdu;
@@ -255,12 +253,12 @@ void court_open(struct court *c)
 	open = court_memory(c);
 	c->open_mr = rnic_reg_mr(c->rig.pd, open, COURT_OPEN, (uintptr_t)open, all);
 	/* Regions beside it that exist, but not for the peer. */
-	c->closed_mr = rnic_reg_mr(c->rig.pd, c->map, 4096, (uintptr_t)c->map,
-				   IBV_ACCESS_LOCAL_WRITE);
+	c->closed_mr =
+		rnic_reg_mr(c->rig.pd, c->map, 4096, (uintptr_t)c->map, IBV_ACCESS_LOCAL_WRITE);
 	c->foreign_pd = rnic_alloc_pd(c->rig.ctx);
 	CHECK(c->open_mr && c->closed_mr && c->foreign_pd);
-	c->foreign_mr = rnic_reg_mr(c->foreign_pd, c->map + 8192, 4096, (uintptr_t)c->map + 8192,
-				    all);
+	c->foreign_mr =
+		rnic_reg_mr(c->foreign_pd, c->map + 8192, 4096, (uintptr_t)c->map + 8192, all);
 	CHECK(c->foreign_mr);
 }
 

@@ -182,8 +182,8 @@ struct rig_opts rig_defaults(void)
 		.buf_len = 64 * 1024,
 		.mr_access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 			     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
-		.qp_access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			     IBV_ACCESS_REMOTE_ATOMIC,
+		.qp_access =
+			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 		.rd_atomic = 8,
 		.dest_rd_atomic = 8,
 		.rnr_retry = 7,
@@ -196,8 +196,7 @@ struct rig_opts rig_defaults(void)
 
 static struct ibv_cq *make_cq(struct end *e)
 {
-	struct ibv_cq *cq =
-		rnic_create_cq(e->rig->ctx, (int)e->o.cqe, e, e->o.channel, 0);
+	struct ibv_cq *cq = rnic_create_cq(e->rig->ctx, (int)e->o.cqe, e, e->o.channel, 0);
 
 	CHECK(cq);
 	return cq;
@@ -307,9 +306,8 @@ void end_rtr(struct end *e, const struct rig_addr *peer)
 		attr.path_mtu = IBV_MTU_4096;
 		attr.dest_qp_num = peer->qpn;
 		attr.rq_psn = peer->psn;
-		attr.ah_attr = (struct ibv_ah_attr){.grh = {.dgid = peer->gid, .hop_limit = 64},
-						    .is_global = 1,
-						    .port_num = 1};
+		attr.ah_attr = (struct ibv_ah_attr){
+			.grh = {.dgid = peer->gid, .hop_limit = 64}, .is_global = 1, .port_num = 1};
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	}
 	if (e->o.type == IBV_QPT_RC) {

@@ -100,13 +100,13 @@ struct rnic_stats rig_stats(const struct rig *r);
 struct rig_opts {
 	enum ibv_qp_type type; /* RC unless set */
 	uint32_t send_wr, recv_wr, sge, inl;
-	uint32_t cqe;          /* of either queue */
-	bool one_cq;           /* one completion queue for both directions */
+	uint32_t cqe; /* of either queue */
+	bool one_cq;  /* one completion queue for both directions */
 	bool sig_all;
 	bool ex;               /* with ibv_wr_* */
 	uint32_t create_flags; /* with ex */
 	struct ibv_srq *srq;
-	struct ibv_cq *cq;     /* somebody else's, for both directions */
+	struct ibv_cq *cq; /* somebody else's, for both directions */
 	struct ibv_comp_channel *channel;
 	size_t buf_len;
 	unsigned int mr_access, qp_access;
@@ -183,8 +183,8 @@ int try_srq_recv(struct ibv_srq *srq, const struct end *e, uint64_t wr_id, size_
 
 bool wait_wc(struct ibv_cq *cq, struct ibv_wc *wc, unsigned int ms);
 /* The next completion, which must have this number and status. */
-struct ibv_wc expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
-		     const char *file, int line);
+struct ibv_wc expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status, const char *file,
+		     int line);
 #define EXPECT(cq, wr_id, status) expect(cq, wr_id, status, __FILE__, __LINE__)
 #define EXPECT_OK(cq, wr_id)      EXPECT(cq, wr_id, IBV_WC_SUCCESS)
 /* None for a while. */

@@ -84,8 +84,7 @@ void end_recv(struct end *e, uint64_t wr_id, size_t off, uint32_t len)
 	CHECK_0(try_recv(e, wr_id, off, len));
 }
 
-int try_srq_recv(struct ibv_srq *srq, const struct end *e, uint64_t wr_id, size_t off,
-		 uint32_t len)
+int try_srq_recv(struct ibv_srq *srq, const struct end *e, uint64_t wr_id, size_t off, uint32_t len)
 {
 	struct ibv_sge sge = end_sge(e, off, len);
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad = NULL;
@@ -109,8 +108,8 @@ bool wait_wc(struct ibv_cq *cq, struct ibv_wc *wc, unsigned int ms)
 	return false;
 }
 
-struct ibv_wc expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status,
-		     const char *file, int line)
+struct ibv_wc expect(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status, const char *file,
+		     int line)
 {
 	struct ibv_wc wc = {0};
 

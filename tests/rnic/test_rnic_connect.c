@@ -358,11 +358,11 @@ static void test_busy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_self),	    RIG_TEST(test_late),
-		RIG_TEST(test_very_late),   RIG_TEST(test_reconnect),
+		RIG_TEST(test_self),           RIG_TEST(test_late),
+		RIG_TEST(test_very_late),      RIG_TEST(test_reconnect),
 		RIG_TEST(test_change_of_mind), RIG_TEST(test_many),
-		RIG_TEST(test_two_contexts), RIG_TEST(test_wrong_psn),
-		RIG_TEST(test_closed_early), RIG_TEST(test_busy),
+		RIG_TEST(test_two_contexts),   RIG_TEST(test_wrong_psn),
+		RIG_TEST(test_closed_early),   RIG_TEST(test_busy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

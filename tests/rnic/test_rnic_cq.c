@@ -474,10 +474,10 @@ static void test_unfetched_async(void **state)
 
 static void test_cq_ex(void **state)
 {
-	struct ibv_cq_init_attr_ex attr = {.cqe = 64,
-					   .wc_flags = IBV_WC_STANDARD_FLAGS |
-						       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-						       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK};
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 64,
+		.wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK};
 	struct rig_opts o = rig_defaults();
 	struct ibv_poll_cq_attr none = {0}, bad = {.comp_mask = 1};
 	struct timespec wall;

@@ -47,8 +47,8 @@ static const struct config configs[] = {
 struct step {
 	enum ibv_wr_opcode op;
 	uint32_t len;
-	uint64_t seed;   /* of the contents */
-	uint32_t from;   /* read: where in the pattern */
+	uint64_t seed; /* of the contents */
+	uint32_t from; /* read: where in the pattern */
 	int n_sge;
 	uint32_t cut[4]; /* lengths of the elements */
 };

@@ -346,11 +346,11 @@ static void test_uc(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_killed_idle),    RIG_TEST(test_killed_with_sends),
+		RIG_TEST(test_killed_idle),     RIG_TEST(test_killed_with_sends),
 		RIG_TEST(test_killed_in_write), RIG_TEST(test_killed_in_read),
-		RIG_TEST(test_destroyed),      RIG_TEST(test_exits),
-		RIG_TEST(test_never_there),    RIG_TEST(test_patience),
-		RIG_TEST(test_stopped),	       RIG_TEST(test_uc),
+		RIG_TEST(test_destroyed),       RIG_TEST(test_exits),
+		RIG_TEST(test_never_there),     RIG_TEST(test_patience),
+		RIG_TEST(test_stopped),         RIG_TEST(test_uc),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

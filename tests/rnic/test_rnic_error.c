@@ -468,8 +468,8 @@ static void test_rereg(void **state)
 			       IBV_ACCESS_REMOTE_WRITE),
 		 EINVAL);
 	CHECK_EQ(rnic_rereg_mr(p.b.mr, IBV_REREG_MR_CHANGE_PD, NULL, NULL, 0, 0), EINVAL);
-	CHECK_EQ(rnic_rereg_mr(p.b.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL,
-			       (void *)UINTPTR_MAX, 64, 0),
+	CHECK_EQ(rnic_rereg_mr(p.b.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *)UINTPTR_MAX,
+			       64, 0),
 		 EINVAL);
 	end_write(&p.a, 2, 0, 64, 0);
 	EXPECT_OK(p.a.scq, 2);

@@ -55,10 +55,10 @@ static void make_all(struct everything *x)
 	x->ch = rnic_create_comp_channel(x->p.rig.ctx);
 	x->cq = rnic_create_cq(x->p.rig.ctx, 4, NULL, x->ch, 0);
 	x->srq = rnic_create_srq(x->p.rig.pd, &sattr);
-	x->ah = rnic_create_ah(x->p.rig.pd, &(struct ibv_ah_attr){.grh = {.dgid = end_addr(&x->ud)
-										  .gid},
-								  .is_global = 1,
-								  .port_num = 1});
+	x->ah = rnic_create_ah(x->p.rig.pd,
+			       &(struct ibv_ah_attr){.grh = {.dgid = end_addr(&x->ud).gid},
+						     .is_global = 1,
+						     .port_num = 1});
 	CHECK(x->ch && x->cq && x->srq && x->ah);
 }
 
@@ -424,8 +424,8 @@ static void test_copies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_parents_objects),	  RIG_TEST(test_under_load),
-		RIG_TEST(test_child_with_device), RIG_TEST(test_parent_dies),
+		RIG_TEST(test_parents_objects),      RIG_TEST(test_under_load),
+		RIG_TEST(test_child_with_device),    RIG_TEST(test_parent_dies),
 		RIG_TEST(test_children_come_and_go), RIG_TEST(test_copies),
 	};
 

@@ -118,11 +118,14 @@ static void expect_failure(struct pair *p, const struct plan *plan)
 
 static void run_plan(int sock, void *arg)
 {
-	static const enum ibv_wr_opcode ops[] = {
-		IBV_WR_SEND,	   IBV_WR_SEND,
-		IBV_WR_RDMA_READ,  IBV_WR_RDMA_READ,
-		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE,
-		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP};
+	static const enum ibv_wr_opcode ops[] = {IBV_WR_SEND,
+						 IBV_WR_SEND,
+						 IBV_WR_RDMA_READ,
+						 IBV_WR_RDMA_READ,
+						 IBV_WR_RDMA_WRITE,
+						 IBV_WR_RDMA_WRITE,
+						 IBV_WR_ATOMIC_FETCH_AND_ADD,
+						 IBV_WR_ATOMIC_CMP_AND_SWP};
 	const struct plan *plan = arg;
 	struct rig_opts o = rig_defaults();
 	struct ibv_recv_wr rwr = {.wr_id = 2, .num_sge = 1}, *bad;
@@ -391,8 +394,8 @@ static void test_switched_off(void **state)
 
 static void test_registration(void **state)
 {
-	uint8_t *page = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			     -1, 0);
+	uint8_t *page =
+		mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	unsigned int all = rig_defaults().mr_access;
 	struct ibv_mr *mr, *again;
 	struct rig r;
@@ -457,10 +460,10 @@ static void test_iova(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_unmapped),	RIG_TEST(test_truncated),
-		RIG_TEST(test_without_crc),	RIG_TEST(test_ud),
-		RIG_TEST(test_own_handlers),	RIG_TEST(test_default),
-		RIG_TEST(test_switched_off),	RIG_TEST(test_registration),
+		RIG_TEST(test_unmapped),     RIG_TEST(test_truncated),
+		RIG_TEST(test_without_crc),  RIG_TEST(test_ud),
+		RIG_TEST(test_own_handlers), RIG_TEST(test_default),
+		RIG_TEST(test_switched_off), RIG_TEST(test_registration),
 		RIG_TEST(test_iova),
 	};
 

@@ -390,10 +390,10 @@ static void test_flood_out_of_descriptors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_noise),	   RIG_TEST(test_silence),
-		RIG_TEST(test_slow),	   RIG_TEST(test_wrong_door),
-		RIG_TEST(test_usurper),	   RIG_TEST(test_no_first_word),
-		RIG_TEST(test_flood),	   RIG_TEST(test_flood_out_of_descriptors),
+		RIG_TEST(test_noise),   RIG_TEST(test_silence),
+		RIG_TEST(test_slow),    RIG_TEST(test_wrong_door),
+		RIG_TEST(test_usurper), RIG_TEST(test_no_first_word),
+		RIG_TEST(test_flood),   RIG_TEST(test_flood_out_of_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,8 +32,10 @@ static union ibv_gid native(uint8_t last)
 
 static struct ibv_ah *group_ah(struct end *e, const union ibv_gid *gid)
 {
-	struct ibv_ah_attr attr = {
-		.grh = {.dgid = *gid, .hop_limit = 1}, .is_global = 1, .port_num = 1, .dlid = 0xc001};
+	struct ibv_ah_attr attr = {.grh = {.dgid = *gid, .hop_limit = 1},
+				   .is_global = 1,
+				   .port_num = 1,
+				   .dlid = 0xc001};
 	struct ibv_ah *ah = rnic_create_ah(e->rig->pd, &attr);
 
 	CHECK(ah);
@@ -297,7 +299,7 @@ static void test_processes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_mapped),	  RIG_TEST(test_native),  RIG_TEST(test_block_self),
+		RIG_TEST(test_mapped),    RIG_TEST(test_native),  RIG_TEST(test_block_self),
 		RIG_TEST(test_not_heard), RIG_TEST(test_refused), RIG_TEST(test_processes),
 	};
 

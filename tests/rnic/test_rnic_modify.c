@@ -3,7 +3,7 @@
 
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 static const enum ibv_qp_state states[] = {IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
-					   IBV_QPS_SQD,	  IBV_QPS_SQE,	IBV_QPS_ERR};
+					   IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR};
 /* Every bit that a caller could set for the three kinds. */
 #define ALL_BITS                                                                                   \
 	(IBV_QP_EN_SQD_ASYNC_NOTIFY | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT |      \
@@ -126,8 +126,7 @@ static void bad_send(struct end *e, struct ibv_ah *ah)
 
 static struct ibv_ah *own_ah(const struct end *e)
 {
-	struct ibv_ah_attr attr = {
-		.grh = {.dgid = end_addr(e).gid}, .is_global = 1, .port_num = 1};
+	struct ibv_ah_attr attr = {.grh = {.dgid = end_addr(e).gid}, .is_global = 1, .port_num = 1};
 	struct ibv_ah *ah = rnic_create_ah(e->rig->pd, &attr);
 
 	CHECK(ah);
@@ -461,9 +460,8 @@ static void test_reset_forgets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_transitions),   RIG_TEST(test_masks),
-		RIG_TEST(test_bad_values),    RIG_TEST(test_cur_state),
-		RIG_TEST(test_query),	      RIG_TEST(test_post_by_state),
+		RIG_TEST(test_transitions),   RIG_TEST(test_masks), RIG_TEST(test_bad_values),
+		RIG_TEST(test_cur_state),     RIG_TEST(test_query), RIG_TEST(test_post_by_state),
 		RIG_TEST(test_reset_forgets),
 	};
 

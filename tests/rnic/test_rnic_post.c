@@ -422,7 +422,7 @@ static void test_wr_create(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_bad_wr),	      RIG_TEST(test_bad_requests),
+		RIG_TEST(test_bad_wr),        RIG_TEST(test_bad_requests),
 		RIG_TEST(test_queue_full),    RIG_TEST(test_empty_queues),
 		RIG_TEST(test_create_limits), RIG_TEST(test_wr_all),
 		RIG_TEST(test_wr_abort),      RIG_TEST(test_wr_errors),

@@ -22,10 +22,8 @@ static bool settled(uint32_t read_msn)
 				  .len = 4,
 				  .src_stag = court.open_mr->rkey,
 				  .src_to = (uintptr_t)court_memory(&court)};
-	struct wire_seg seg = {.opcode = WIRE_OP_READ_REQ,
-			       .last = true,
-			       .qn = WIRE_QN_READ_REQ,
-			       .msn = read_msn};
+	struct wire_seg seg = {
+		.opcode = WIRE_OP_READ_REQ, .last = true, .qn = WIRE_QN_READ_REQ, .msn = read_msn};
 	uint8_t req[WIRE_READ_REQ_LEN];
 	size_t len;
 
@@ -315,8 +313,11 @@ static void test_writes(void **state)
 static void read_request(const struct wire_read_req *r, uint32_t msn, bool last, uint32_t mo,
 			 size_t len)
 {
-	struct wire_seg seg = {
-		.opcode = WIRE_OP_READ_REQ, .last = last, .qn = WIRE_QN_READ_REQ, .msn = msn, .mo = mo};
+	struct wire_seg seg = {.opcode = WIRE_OP_READ_REQ,
+			       .last = last,
+			       .qn = WIRE_QN_READ_REQ,
+			       .msn = msn,
+			       .mo = mo};
 	uint8_t req[WIRE_READ_REQ_LEN + 8] = {0};
 
 	wire_read_req_encode(r, req);

@@ -320,16 +320,11 @@ static void test_flush_while_waiting(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_sends_wait),
-		RIG_TEST(test_large_waits),
-		RIG_TEST(test_pipeline_waits),
-		RIG_TEST(test_both_wait),
-		RIG_TEST(test_always_late),
-		RIG_TEST(test_retry_zero),
-		RIG_TEST(test_retry_counted),
-		RIG_TEST(test_retry_in_time),
-		RIG_TEST(test_retry_for_ever),
-		RIG_TEST(test_peer_leaves),
+		RIG_TEST(test_sends_wait),          RIG_TEST(test_large_waits),
+		RIG_TEST(test_pipeline_waits),      RIG_TEST(test_both_wait),
+		RIG_TEST(test_always_late),         RIG_TEST(test_retry_zero),
+		RIG_TEST(test_retry_counted),       RIG_TEST(test_retry_in_time),
+		RIG_TEST(test_retry_for_ever),      RIG_TEST(test_peer_leaves),
 		RIG_TEST(test_flush_while_waiting),
 	};
 

@@ -125,8 +125,8 @@ static void test_uc_ud(void **state)
 		to_sqd(&e, true);
 		expect_event(&r, IBV_EVENT_SQ_DRAINED, e.qp);
 		ah = rnic_create_ah(r.pd, &(struct ibv_ah_attr){.grh = {.dgid = own.gid},
-								 .is_global = 1,
-								 .port_num = 1});
+								.is_global = 1,
+								.port_num = 1});
 		CHECK(ah);
 		end_recv(&e, 1, 0, 128);
 		work_init(&w, &e, IBV_WR_SEND, 1, 0, 16, 0);

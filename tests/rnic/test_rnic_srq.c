@@ -283,7 +283,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_attributes), RIG_TEST(test_many_wait), RIG_TEST(test_waiter_leaves),
-		RIG_TEST(test_limit),	   RIG_TEST(test_last_wqe),  RIG_TEST(test_domains),
+		RIG_TEST(test_limit),      RIG_TEST(test_last_wqe),  RIG_TEST(test_domains),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -403,8 +403,8 @@ static void *keep_registering(void *arg)
 		struct ibv_mr *mr[20];
 
 		for (int i = 0; i < 20; i++) {
-			mr[i] = rnic_reg_mr(b->p->rig.pd, memory, sizeof(memory),
-					    (uintptr_t)memory, IBV_ACCESS_LOCAL_WRITE);
+			mr[i] = rnic_reg_mr(b->p->rig.pd, memory, sizeof(memory), (uintptr_t)memory,
+					    IBV_ACCESS_LOCAL_WRITE);
 			OK(mr[i]);
 		}
 		for (int i = 0; i < 20; i++)

@@ -218,8 +218,8 @@ static void test_long_stream(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_operations),     RIG_TEST(test_lost_without_receive),
-		RIG_TEST(test_refused_write),  RIG_TEST(test_sqe),
+		RIG_TEST(test_operations),    RIG_TEST(test_lost_without_receive),
+		RIG_TEST(test_refused_write), RIG_TEST(test_sqe),
 		RIG_TEST(test_long_stream),
 	};
 

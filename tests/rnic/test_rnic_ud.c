@@ -555,12 +555,10 @@ static void test_garbage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_send),	   RIG_TEST(test_inline_and_lists),
-		RIG_TEST(test_qkey),	   RIG_TEST(test_dropped),
-		RIG_TEST(test_bad_memory), RIG_TEST(test_bad_posts),
-		RIG_TEST(test_reply),	   RIG_TEST(test_bad_handles),
-		RIG_TEST(test_srq),	   RIG_TEST(test_wr),
-		RIG_TEST(test_processes),  RIG_TEST(test_garbage),
+		RIG_TEST(test_send),    RIG_TEST(test_inline_and_lists), RIG_TEST(test_qkey),
+		RIG_TEST(test_dropped), RIG_TEST(test_bad_memory),       RIG_TEST(test_bad_posts),
+		RIG_TEST(test_reply),   RIG_TEST(test_bad_handles),      RIG_TEST(test_srq),
+		RIG_TEST(test_wr),      RIG_TEST(test_processes),        RIG_TEST(test_garbage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

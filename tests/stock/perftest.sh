@@ -9,7 +9,7 @@
 . "$(dirname "$0")/lib.sh"
 needs perftest:ib_send_lat
 
-send() {
+test_send() {
 	local type group
 	for type in RC UC UD; do
 		perftest ib_send_lat -c $type -n 200
@@ -40,14 +40,14 @@ send() {
 	perftest ib_send_bw -c UD -g -M $group -s 1024 -n 200
 }
 
-send_all() {
+test_send_all() {
 	perftest ib_send_lat -a -n 5
 	perftest ib_send_bw -a -n 10
 	perftest ib_send_bw -c UC -a -b -n 10
 	perftest ib_send_bw -c UD -a -n 10
 }
 
-write() {
+test_write() {
 	local type
 	for type in RC UC; do
 		perftest ib_write_lat -c $type -n 50
@@ -66,12 +66,12 @@ write() {
 	perftest ib_write_bw --mr_per_qp -q 4 -n 100
 }
 
-write_all() {
+test_write_all() {
 	perftest ib_write_lat -a -n 5
 	perftest ib_write_bw -a -b -n 10
 }
 
-read() {
+test_read() {
 	perftest ib_read_lat -n 200
 	perftest ib_read_bw -n 200
 	perftest ib_read_bw -s 1000003 -n 20
@@ -84,12 +84,12 @@ read() {
 	perftest ib_read_bw -b -s 1000003 -n 20 -q 2
 }
 
-read_all() {
+test_read_all() {
 	perftest ib_read_lat -a -n 5
 	perftest ib_read_bw -a -b -n 10
 }
 
-atomic() {
+test_atomic() {
 	local type
 	for type in CMP_AND_SWAP FETCH_AND_ADD; do
 		perftest ib_atomic_lat -A $type -n 200
@@ -105,8 +105,8 @@ atomic() {
 	done
 }
 
-cases() { "$1"; }
+cases() { "test_$1"; }
 case ${1:-} in
-*_all) STOCK_PLACES=${STOCK_PLACES:-loopback} ;;
+*_all) STOCK_PLACES=loopback STOCK_ONLY=1 ;;
 esac
 stock_main "$@"
