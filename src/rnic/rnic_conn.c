@@ -311,23 +311,28 @@ static bool read_request(struct rnic_conn *c)
 	return true;
 }
 
-/* Room for one more connection that nobody has claimed. A peer that means it says hello
- * within a round trip, so the one that has been silent for longest goes. */
-static bool make_room(struct rnic_engine *e)
+static bool evict(struct rnic_engine *e, enum rnic_conn_state state)
 {
 	struct rnic_conn *c;
 
-	if (e->n_strangers < e->max_strangers)
-		return true;
 	list_for_each(c, &e->conns, link)
 	{
-		if (c->state == RNIC_CONN_ACCEPTED) {
+		if (c->state == state) {
 			e->stats.foreign_streams++;
 			rnic_conn_lost(c);
 			return true;
 		}
 	}
 	return false;
+}
+
+/* Room for one more connection that nobody has claimed. A peer that means it says hello
+ * within a round trip, so the one that has been silent for longest goes; else the one
+ * that has waited longest for a queue pair, which will try again if it is honest. */
+static bool make_room(struct rnic_engine *e)
+{
+	return e->n_strangers < e->max_strangers || evict(e, RNIC_CONN_ACCEPTED) ||
+	       evict(e, RNIC_CONN_HELD);
 }
 
 void rnic_conn_accepted(struct rnic_engine *e, int fd, struct in_addr peer)

@@ -126,6 +126,18 @@ static uint32_t round_up(uint32_t n)
 	return cap;
 }
 
+static void run_event(struct rnic_due *d)
+{
+	struct rnic_cq *cq = container_of(d, struct rnic_cq, event);
+
+	pthread_mutex_lock(&cq->lock);
+	cq->silent = 0; /* it stands for everything that is there */
+	pthread_mutex_unlock(&cq->lock);
+	channel_post(cq);
+}
+
+static void on_late(struct rnic_timer *t, uint64_t now);
+
 static struct rnic_cq *cq_new(struct ibv_context *ctx, uint32_t cqe, void *cq_context,
 			      struct ibv_comp_channel *channel, uint32_t vector)
 {
@@ -158,6 +170,9 @@ static struct rnic_cq *cq_new(struct ibv_context *ctx, uint32_t cqe, void *cq_co
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	pthread_mutex_init(&cq->lock, NULL);
 	list_init(&cq->ev_link);
+	list_init(&cq->event.link);
+	cq->event.run = run_event;
+	rnic_timer_init(&cq->late, on_late);
 	cq->channel = (struct rnic_channel *)channel;
 	if (channel) {
 		rnic_lock(e);
@@ -243,6 +258,8 @@ static void channel_forget(struct rnic_cq *cq)
 		return;
 	}
 	rnic_lock(cq->e);
+	list_del(&cq->event.link);
+	rnic_timer_cancel(cq->e, &cq->late);
 	pthread_mutex_lock(&ch->lock);
 	list_del(&cq->ev_link);
 	rnic_event_drain(ch->ibv.fd, cq->ev_queued);
@@ -295,15 +312,18 @@ int rnic_cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
 		/* release pairs with the acquire in rnic_poll_cq's look without the lock;
 		 * the entry itself is read under the lock */
 		atomic_store_explicit(&cq->count, cq->tail - cq->head, memory_order_release);
-		notify = cq->notify == RNIC_NOTIFY_ANY ||
-			 (cq->notify == RNIC_NOTIFY_SOLICITED && cqe->solicited);
+		notify = !cq->pollers &&
+			 (cq->notify == RNIC_NOTIFY_ANY ||
+			  (cq->notify == RNIC_NOTIFY_SOLICITED && cqe->solicited));
 		if (notify)
 			cq->notify = RNIC_NOTIFY_NONE;
 		cq->silent = notify ? 0 : cq->silent + 1;
 	}
 	pthread_mutex_unlock(&cq->lock);
+	/* One event for all that a pass brings: a program that wakes up in the middle of it
+	 * would be woken again for what it has taken already. */
 	if (notify)
-		channel_post(cq);
+		rnic_after(cq->e, &cq->event);
 	if (first) {
 		util_log(UTIL_LOG_WARN,
 			 "completion queue of %u entries is full: completions are lost; make it "
@@ -342,6 +362,77 @@ static int take(struct rnic_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
+/* Whether something is waiting that no event has announced. An adapter that is armed
+ * with the consumer's index reports what came after the last poll, and programs that
+ * poll, arm and sleep (UCX) count on it. */
+static bool unannounced(struct rnic_cq *cq)
+{
+	bool any = cq->notify == RNIC_NOTIFY_ANY;
+
+	if (cq->notify == RNIC_NOTIFY_NONE || cq->pollers)
+		return false;
+	if (cq->silent > cq->tail - cq->head)
+		cq->silent = cq->tail - cq->head;
+	for (uint32_t i = cq->tail - cq->silent; i != cq->tail; i++)
+		if (any || cq->ring[i & (cq->cap - 1)].solicited)
+			return true;
+	return false;
+}
+
+/* Programs that arm and then poll take what is there, and would be woken for nothing if
+ * it were announced at once: so only what is still there a moment later is. */
+#define LATE_NS (50 * UTIL_NS_PER_US)
+
+static void on_late(struct rnic_timer *t, uint64_t now)
+{
+	struct rnic_cq *cq = container_of(t, struct rnic_cq, late);
+	bool post;
+
+	(void)now;
+	pthread_mutex_lock(&cq->lock);
+	post = unannounced(cq);
+	if (post) {
+		cq->notify = RNIC_NOTIFY_NONE;
+		cq->silent = 0;
+	}
+	pthread_mutex_unlock(&cq->lock);
+	if (post)
+		channel_post(cq);
+}
+
+static void announce_late(struct rnic_cq *cq)
+{
+	rnic_lock(cq->e);
+	if (!cq->e->use_thread)
+		on_late(&cq->late, 0); /* nobody looks at timers while the program sleeps */
+	else if (cq->late.slot < 0)
+		rnic_timer_arm(cq->e, &cq->late, util_now_ns() + LATE_NS);
+	rnic_unlock(cq->e);
+}
+
+void rnic_cq_poll_begin(struct rnic_cq *cq)
+{
+	if (!cq->channel)
+		return; /* nobody can wait for events of this one */
+	pthread_mutex_lock(&cq->lock);
+	cq->pollers++;
+	pthread_mutex_unlock(&cq->lock);
+}
+
+void rnic_cq_poll_end(struct rnic_cq *cq)
+{
+	bool late;
+
+	if (!cq->channel)
+		return;
+	pthread_mutex_lock(&cq->lock);
+	cq->pollers--;
+	late = unannounced(cq);
+	pthread_mutex_unlock(&cq->lock);
+	if (late)
+		announce_late(cq);
+}
+
 int rnic_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
 	struct rnic_cq *cq = rnic_cq(ibcq);
@@ -354,43 +445,27 @@ int rnic_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	got = take(cq, n, wc);
 	if (got)
 		return got;
-	if (!rnic_engine_poll(cq->e))
-		return 0;
-	return take(cq, n, wc);
-}
-
-/* Whether something is waiting that no event has announced. An adapter that is armed
- * with the consumer's index reports what came after the last poll, and programs that
- * poll, arm and sleep (UCX) count on it. What was announced before is not reported
- * again, so programs that arm and then poll see no event too many. */
-static bool unannounced(struct rnic_cq *cq, bool solicited_only)
-{
-	if (cq->silent > cq->tail - cq->head)
-		cq->silent = cq->tail - cq->head;
-	for (uint32_t i = cq->tail - cq->silent; i != cq->tail; i++)
-		if (!solicited_only || cq->ring[i & (cq->cap - 1)].solicited)
-			return true;
-	return false;
+	rnic_cq_poll_begin(cq);
+	if (rnic_engine_poll(cq->e))
+		got = take(cq, n, wc);
+	rnic_cq_poll_end(cq);
+	return got;
 }
 
 int rnic_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct rnic_cq *cq = rnic_cq(ibcq);
-	bool now;
+	bool late;
 
 	if (cq->e->dead)
 		return EIO;
 	pthread_mutex_lock(&cq->lock);
 	if (cq->notify != RNIC_NOTIFY_ANY)
 		cq->notify = solicited_only ? RNIC_NOTIFY_SOLICITED : RNIC_NOTIFY_ANY;
-	now = unannounced(cq, cq->notify == RNIC_NOTIFY_SOLICITED);
-	if (now) {
-		cq->notify = RNIC_NOTIFY_NONE;
-		cq->silent = 0;
-	}
+	late = cq->channel && unannounced(cq);
 	pthread_mutex_unlock(&cq->lock);
-	if (now)
-		channel_post(cq);
+	if (late)
+		announce_late(cq);
 	/* Who asks for an event is going to sleep, by get_cq_event or by poll(2). */
 	rnic_engine_unpark(cq->e);
 	return 0;

@@ -41,11 +41,14 @@ struct rnic_cq {
 	uint32_t head, tail; /* taken out, put in */
 	atomic_uint count;   /* tail - head, readable without the lock */
 	enum rnic_notify notify;
+	unsigned int pollers; /* at work in here: events wait until they have taken theirs */
 	uint32_t silent; /* entries at the tail that came since the last event */
 	bool overrun;
 	bool stamped;    /* somebody wants to know when */
 	atomic_int refs; /* queue pairs that complete here */
 
+	struct rnic_due event;        /* an event to be posted when the pass is over */
+	struct rnic_timer late;       /* to announce what is still there by then */
 	struct list_head ev_link;     /* on channel->ready; channel->lock */
 	uint32_t ev_queued, ev_taken; /* not yet / already handed to the application */
 	uint32_t async_taken;         /* asynchronous events handed out */
@@ -70,5 +73,11 @@ int rnic_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 struct ibv_cq_ex *rnic_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr);
 void rnic_cq_ex_ops(struct rnic_cq *cq, uint64_t wc_flags); /* rnic_cq_ex.c */
 bool rnic_cq_pop(struct rnic_cq *cq, struct rnic_cqe *cqe);
+
+/* Around a pass that is run for this queue. What the pass adds and the caller takes away
+ * counts as having been there before: it makes no event, and the queue stays armed. Else
+ * every program that arms and then polls would get an event for what it has already. */
+void rnic_cq_poll_begin(struct rnic_cq *cq);
+void rnic_cq_poll_end(struct rnic_cq *cq);
 
 #endif

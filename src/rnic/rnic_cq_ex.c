@@ -28,8 +28,14 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return EIO;
 	if (!load(cq))
 		return 0;
+	rnic_cq_poll_begin(cq);
 	rnic_engine_poll(cq->e);
-	return load(cq);
+	if (!load(cq)) {
+		cq->polling = true; /* until end_poll */
+		return 0;
+	}
+	rnic_cq_poll_end(cq);
+	return ENOENT;
 }
 
 static int next_poll(struct ibv_cq_ex *ex)
@@ -39,7 +45,12 @@ static int next_poll(struct ibv_cq_ex *ex)
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
-	(void)ex;
+	struct rnic_cq *cq = of(ex);
+
+	if (cq->polling) {
+		cq->polling = false;
+		rnic_cq_poll_end(cq);
+	}
 }
 
 static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -123,10 +124,22 @@ void rnic_enter(struct rnic_engine *e)
 	e->in_pass = true;
 }
 
+/* The end of a pass, or of a call: what goes is freed, what was put off is done. */
+static void settle(struct rnic_engine *e)
+{
+	struct rnic_due *d;
+
+	e->in_pass = false;
+	while ((d = list_first(&e->after, struct rnic_due, link))) {
+		list_del(&d->link);
+		d->run(d);
+	}
+	reap(e);
+}
+
 void rnic_leave(struct rnic_engine *e)
 {
-	e->in_pass = false;
-	reap(e);
+	settle(e);
 	rnic_unlock(e);
 }
 
@@ -228,8 +241,7 @@ static bool pass(struct rnic_engine *e, uint64_t now, bool ask)
 		did |= ask_epoll(e);
 	if (rnic_timer_next(e) <= now)
 		rnic_timer_run(e, now);
-	e->in_pass = false;
-	reap(e);
+	settle(e);
 	return did;
 }
 
@@ -376,8 +388,7 @@ static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
 		/* nothing more is coming: what is owed goes out now */
 		e->in_pass = true;
 		run_due(e, now, true);
-		e->in_pass = false;
-		reap(e);
+		settle(e);
 		next = rnic_timer_next(e); /* only now: what went out may have set one */
 	}
 	atomic_store_explicit(&e->watch_until, next, memory_order_relaxed);
@@ -442,8 +453,24 @@ int rnic_engine_start(struct rnic_engine *e)
 
 /* ---- life and death ---- */
 
+/* What was "only counted" can be read here. */
+static void tell_stats(const struct rnic_engine *e)
+{
+	const struct rnic_stats *s = &e->stats;
+
+	util_log(UTIL_LOG_INFO,
+		 "device closed: refused %" PRIu64 " foreign streams, %" PRIu64
+		 " foreign datagrams; damaged %" PRIu64 "; UD: wrong Q_Key %" PRIu64
+		 ", dropped %" PRIu64 "; receiver not ready: said %" PRIu64 ", heard %" PRIu64
+		 "; Terminate: sent %" PRIu64 ", got %" PRIu64,
+		 s->foreign_streams, s->foreign_dgrams, s->bad_crc, s->bad_qkey, s->ud_dropped,
+		 s->rnr_sent, s->rnr_got, s->terminates_sent, s->terminates_got);
+}
+
 static void engine_free(struct rnic_engine *e)
 {
+	if (!e->dead)
+		tell_stats(e);
 	if (e->epfd >= 0)
 		close(e->epfd);
 	if (e->wakefd >= 0)
@@ -484,6 +511,7 @@ static struct rnic_engine *engine_new(void)
 	list_init(&e->ios);
 	list_init(&e->graveyard);
 	list_init(&e->due);
+	list_init(&e->after);
 	list_init(&e->contexts);
 	list_init(&e->channels);
 	list_init(&e->conns);

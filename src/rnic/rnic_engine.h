@@ -71,7 +71,7 @@ struct rnic_stats {
 struct rnic_engine {
 	pthread_mutex_t lock;
 	int refs;  /* open contexts; protected by the global lock */
-	bool dead; /* inherited through a fork */
+	atomic_bool dead; /* inherited through a fork, or robbed; read without the lock */
 	int epfd, wakefd;
 	struct list_head ios, graveyard;
 	int n_data, n_blocked; /* data sockets; those that wait to become writable */
@@ -91,6 +91,7 @@ struct rnic_engine {
 	int n_timers, heap_cap;
 
 	struct list_head due;
+	struct list_head after; /* to be run when the pass, or the call, is over */
 	uint64_t now; /* of the current pass */
 
 	/* The progress thread. */
@@ -152,6 +153,12 @@ int rnic_engine_start(struct rnic_engine *e);
 /* All of these need the lock. */
 void rnic_engine_kick(struct rnic_engine *e); /* wakes a watching thread */
 void rnic_due_add(struct rnic_engine *e, struct rnic_due *d, uint64_t now);
+/* Runs d->run once, when all that is going on is done. */
+static inline void rnic_after(struct rnic_engine *e, struct rnic_due *d)
+{
+	if (list_empty(&d->link))
+		list_add_tail(&d->link, &e->after);
+}
 int rnic_io_add(struct rnic_engine *e, struct rnic_io *io, uint32_t events);
 void rnic_io_want(struct rnic_io *io, uint32_t events);
 /* Closes the descriptor at once; the object is released when no pass can touch it. */

@@ -42,6 +42,7 @@ const struct util_tunable rnic_tunables[] = {
 			     .def = "on",
 			     .help = "Catch faults in registered memory that the application has "
 				     "unmapped (a handler for SIGSEGV and SIGBUS that passes on "
-				     "every other fault), so that they become completion errors."},
+				     "every other fault), so that they become completion errors. A program that installs "
+				     "a handler of its own after opening the device takes this over."},
 	{0},
 };

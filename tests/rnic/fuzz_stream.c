@@ -244,7 +244,8 @@ static void handshake(struct run *r)
 			       .type = r->qp == qps[1] ? WIRE_HELLO_UC : WIRE_HELLO_RC,
 			       .src_qpn = PEER_QPN,
 			       .dst_qpn = r->qp->qp_num,
-			       .rq_psn = PSN};
+			       .rq_psn = PSN,
+			       .dst_addr = INADDR_LOOPBACK};
 	uint8_t buf[WIRE_MPA_HS_MAX];
 	int len;
 

@@ -47,9 +47,11 @@ static void real_peer(struct court *c)
 
 static void refused_at_once(struct court *c, const void *bytes, size_t len)
 {
-	uint64_t before = rig_stats(&c->rig).foreign_streams;
 	static struct peer p;
+	uint64_t before;
 
+	no_strangers(c); /* those of before are counted */
+	before = rig_stats(&c->rig).foreign_streams;
 	peer_dial(&p, door(&c->victim));
 	peer_write(&p, bytes, len);
 	CHECK(peer_closed(&p, RIG_WAIT));
