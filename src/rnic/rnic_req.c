@@ -15,6 +15,9 @@
 /* InfiniBand's "timeout 0" means for ever, which no user of a dead peer wants. */
 #define RETRY_FOREVER_NS (4 * UTIL_NS_PER_S)
 
+/* How often a requester that waits for a receive looks whether the peer is alive. */
+#define RNR_PROBE_NS (2 * UTIL_NS_PER_S)
+
 /* InfiniBand's encoding of the RNR timer, in units of 10 us (IBTA vol. 1, table 45). */
 static const uint32_t rnr_10us[32] = {65536, 1,    2,    3,     4,     6,     8,     12,
 				      16,    24,   32,   48,    64,    96,    128,   192,
@@ -392,6 +395,13 @@ static bool rewind_to(struct rnic_qp *qp, uint32_t seq)
 	return true;
 }
 
+static void arm_rnr(struct rnic_qp *qp, uint64_t now)
+{
+	uint64_t probe = now + RNR_PROBE_NS, end = qp->req.rnr_deadline;
+
+	rnic_timer_arm(qp->e, &qp->req.timer, end < probe ? end : probe);
+}
+
 void rnic_req_rnr(struct rnic_qp *qp, uint32_t seq, uint8_t timer)
 {
 	struct rnic_req *req = &qp->req;
@@ -413,11 +423,12 @@ void rnic_req_rnr(struct rnic_qp *qp, uint32_t seq, uint8_t timer)
 
 		req->rnr_deadline = now + qp->attr.rnr_retry * wait;
 	}
+	req->stalled_since = now;
 	if (req->rnr_deadline <= now) {
 		rnic_swqe(qp, qp->sq.tx)->status = IBV_WC_RNR_RETRY_EXC_ERR;
 		rnic_req_reap(qp);
-	} else if (req->rnr_deadline != UINT64_MAX) {
-		rnic_timer_arm(qp->e, &req->timer, req->rnr_deadline);
+	} else {
+		arm_rnr(qp, now);
 	}
 }
 
@@ -431,6 +442,7 @@ void rnic_req_ready(struct rnic_qp *qp, uint32_t seq)
 	qp->conn->owe_retry = true;
 	qp->conn->retry_seq = seq;
 	qp->conn->want_pump = true;
+	rnic_timer_cancel(qp->e, &req->timer); /* of the wait; from here on it is urgent again */
 	rnic_req_watch(qp);
 }
 
@@ -591,6 +603,30 @@ static void retry_check(struct rnic_qp *qp, uint64_t now)
 	}
 }
 
+/* The wait for a receive may be without end, but not if there is nobody any more. */
+static void rnr_check(struct rnic_qp *qp, uint64_t now)
+{
+	struct rnic_req *req = &qp->req;
+	struct rnic_conn *c = qp->conn;
+
+	if (now >= req->rnr_deadline) {
+		rnic_swqe(qp, qp->sq.tx)->status = IBV_WC_RNR_RETRY_EXC_ERR;
+		rnic_req_reap(qp);
+		return;
+	}
+	if (!c || c->state != RNIC_CONN_UP)
+		return;
+	if (!peer_silent(c)) {
+		req->stalled_since = now;
+		c->owe_probe = true;
+		rnic_stream_pump(c);
+	} else if (now - req->stalled_since >= retry_time(qp)) {
+		rnic_req_fail(qp, IBV_WC_RETRY_EXC_ERR);
+	}
+	if (req->rnr)
+		arm_rnr(qp, now);
+}
+
 static void on_timer(struct rnic_timer *t, uint64_t now)
 {
 	struct rnic_qp *qp = container_of(t, struct rnic_qp, req.timer);
@@ -599,10 +635,7 @@ static void on_timer(struct rnic_timer *t, uint64_t now)
 	if (rnic_sq_head(qp) == qp->sq.tail || qp->ibv.state == IBV_QPS_ERR)
 		return;
 	if (req->rnr) {
-		if (now < req->rnr_deadline)
-			return; /* READY starts the clock again */
-		rnic_swqe(qp, qp->sq.tx)->status = IBV_WC_RNR_RETRY_EXC_ERR;
-		rnic_req_reap(qp);
+		rnr_check(qp, now);
 		return;
 	}
 	/* When we ourselves did not run, the peer's silence proves nothing. */

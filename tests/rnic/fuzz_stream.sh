@@ -27,8 +27,9 @@ case ${1:-10000000} in
 --minimise)
 	rm -rf "$out/min/stream"
 	mkdir -p "$out/min/stream"
-	"$out/fuzz_stream" -merge=1 "$out/min/stream" "$here/corpus" "$out/found/stream" \
-		>"$out/stream.log" 2>&1
+	# the fewest inputs that reach everything
+	"$out/fuzz_stream" -set_cover_merge=1 -use_counters=0 "$out/min/stream" "$here/corpus" \
+		"$out/found/stream" >"$out/stream.log" 2>&1
 	find "$here/corpus" -type f ! -name 'seed-*' -delete
 	cp "$out"/min/stream/* "$here/corpus/"
 	echo "stream: $(find "$here/corpus" -type f | wc -l) inputs"

@@ -193,12 +193,14 @@ static void handshakes(void)
 	begin(0);
 	step(0xe0); /* a frame that lies about its length, then its rest in pieces */
 	step(4);
-	memcpy(out + out_len, "\x00\x12\x41\x43", 4);
-	out_len += 4;
+	step(0x00);
+	step(0x12);
+	step(0x41);
+	step(0x43);
 	step(0xe0);
 	step(2);
-	memcpy(out + out_len, "\x00\x00", 2);
-	out_len += 2;
+	step(0x00);
+	step(0x00);
 	end("pieces");
 }
 

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include "rig.h"
+#include "rnic_conn.h"
 
 #define WINDOW  16
 #define SLOT    (512 * 1024)
@@ -14,34 +15,49 @@
 
 struct config {
 	const char *name;
-	enum ibv_qp_type type;
+	enum ibv_qp_type type;            /* RC unless set */
 	const char *first[4], *second[4]; /* "NAME=value" */
 	uint32_t largest;
+	bool tiny; /* socket buffers: hardly anything goes out in one piece */
 };
 
 static const struct config configs[] = {
-	{"plain", IBV_QPT_RC, {0}, {0}, 400000},
-	{"uc", IBV_QPT_UC, {0}, {0}, 100000},
-	{"small frames", IBV_QPT_RC, {"WEFT_FPDU=128"}, {"WEFT_FPDU=128"}, 20000},
-	{"odd frames", IBV_QPT_RC, {"WEFT_FPDU=1001"}, {"WEFT_FPDU=333"}, 60000},
-	{"large frames", IBV_QPT_RC, {"WEFT_FPDU=64000"}, {"WEFT_FPDU=64000"}, 400000},
-	{"markers", IBV_QPT_RC, {"WEFT_MARKERS=1"}, {"WEFT_MARKERS=1"}, 200000},
-	{"markers, large frames",
-	 IBV_QPT_RC,
-	 {"WEFT_MARKERS=1", "WEFT_FPDU=64000"},
-	 {"WEFT_MARKERS=1", "WEFT_FPDU=64000"},
-	 200000},
-	{"markers one way", IBV_QPT_RC, {0}, {"WEFT_MARKERS=1"}, 200000},
-	{"markers the other way", IBV_QPT_RC, {"WEFT_MARKERS=1"}, {0}, 200000},
-	{"no crc", IBV_QPT_RC, {"WEFT_CRC=0"}, {"WEFT_CRC=0"}, 400000},
-	{"crc wanted by one", IBV_QPT_RC, {"WEFT_CRC=0"}, {0}, 100000},
-	{"crc wanted by the other", IBV_QPT_RC, {0}, {"WEFT_CRC=0"}, 100000},
-	{"markers without crc",
-	 IBV_QPT_RC,
-	 {"WEFT_CRC=0", "WEFT_MARKERS=1"},
-	 {"WEFT_CRC=0", "WEFT_MARKERS=1", "WEFT_FPDU=500"},
-	 100000},
-	{"no threads", IBV_QPT_RC, {"WEFT_PROGRESS=0"}, {"WEFT_PROGRESS=0"}, 400000},
+	{.name = "plain", .largest = 400000},
+	{.name = "tiny buffers", .largest = 100000, .tiny = true},
+	{.name = "uc", .type = IBV_QPT_UC, .largest = 100000},
+	{.name = "small frames",
+	 .first = {"WEFT_FPDU=128"},
+	 .second = {"WEFT_FPDU=128"},
+	 .largest = 20000},
+	{.name = "odd frames",
+	 .first = {"WEFT_FPDU=1001"},
+	 .second = {"WEFT_FPDU=333"},
+	 .largest = 60000},
+	{.name = "large frames",
+	 .first = {"WEFT_FPDU=64000"},
+	 .second = {"WEFT_FPDU=64000"},
+	 .largest = 400000},
+	{.name = "markers",
+	 .first = {"WEFT_MARKERS=1"},
+	 .second = {"WEFT_MARKERS=1"},
+	 .largest = 200000},
+	{.name = "markers, large frames",
+	 .first = {"WEFT_MARKERS=1", "WEFT_FPDU=64000"},
+	 .second = {"WEFT_MARKERS=1", "WEFT_FPDU=64000"},
+	 .largest = 200000},
+	{.name = "markers one way", .second = {"WEFT_MARKERS=1"}, .largest = 200000},
+	{.name = "markers the other way", .first = {"WEFT_MARKERS=1"}, .largest = 200000},
+	{.name = "no crc", .first = {"WEFT_CRC=0"}, .second = {"WEFT_CRC=0"}, .largest = 400000},
+	{.name = "crc wanted by one", .first = {"WEFT_CRC=0"}, .largest = 100000},
+	{.name = "crc wanted by the other", .second = {"WEFT_CRC=0"}, .largest = 100000},
+	{.name = "markers without crc",
+	 .first = {"WEFT_CRC=0", "WEFT_MARKERS=1"},
+	 .second = {"WEFT_CRC=0", "WEFT_MARKERS=1", "WEFT_FPDU=500"},
+	 .largest = 100000},
+	{.name = "no threads",
+	 .first = {"WEFT_PROGRESS=0"},
+	 .second = {"WEFT_PROGRESS=0"},
+	 .largest = 400000},
 };
 
 struct step {
@@ -121,9 +137,30 @@ static struct rig_opts options(const struct config *cfg)
 {
 	struct rig_opts o = rig_defaults();
 
-	o.type = cfg->type;
+	if (cfg->type)
+		o.type = cfg->type;
 	o.buf_len = BUF_LEN;
 	return o;
+}
+
+static void shrink_buffers(struct end *e)
+{
+	struct rnic_engine *engine = rig_engine(e->rig);
+	struct rnic_qp *qp = rnic_qp(e->qp);
+	uint64_t end = rig_now_ms() + RIG_WAIT;
+	bool up = false;
+	int size = 1;
+
+	while (!up && rig_now_ms() < end) {
+		expect_none(e->rcq, 0);
+		rnic_lock(engine);
+		up = qp->conn && qp->conn->state == RNIC_CONN_UP;
+		if (up)
+			CHECK_0(setsockopt(qp->conn->io.fd, SOL_SOCKET, SO_SNDBUF, &size,
+					   sizeof(size)));
+		rnic_unlock(engine);
+	}
+	CHECK(up);
 }
 
 struct job {
@@ -175,6 +212,8 @@ static void second(int sock, void *arg)
 	util_rand_seed(&ahead, job->seed);
 	util_rand_seed(&behind, job->seed);
 	end_meet(&e, sock);
+	if (job->cfg->tiny)
+		shrink_buffers(&e);
 	for (uint32_t i = 0; i < STEPS; i++) {
 		struct step s;
 
@@ -261,6 +300,8 @@ static void run(const struct config *cfg)
 	util_rand_seed(&ahead, job.seed);
 	util_rand_seed(&behind, job.seed);
 	end_meet(&e, proc.sock);
+	if (cfg->tiny)
+		shrink_buffers(&e);
 	for (uint32_t i = 0; i < STEPS; i++) {
 		struct step s;
 

@@ -44,7 +44,9 @@ static void queries(int sock, void *arg)
 	CHECK(dev.node_guid == rnic_device_guid(r.ctx->device) && dev.node_guid);
 	CHECK(dev.atomic_cap != IBV_ATOMIC_NONE);
 	CHECK_0(v->query_device_ex(r.ctx, NULL, &ex, sizeof(ex)));
-	CHECK_0(memcmp(&ex.orig_attr, &dev, sizeof(dev)));
+	CHECK_EQ(ex.orig_attr.max_qp, dev.max_qp);
+	CHECK_EQ(ex.orig_attr.node_guid, dev.node_guid);
+	CHECK_EQ(ex.orig_attr.phys_port_cnt, dev.phys_port_cnt);
 	CHECK(ex.completion_timestamp_mask && ex.hca_core_clock);
 	CHECK_EQ(v->query_device_ex(r.ctx, &input, &ex, sizeof(ex)), EINVAL);
 	CHECK_EQ(v->query_device_ex(r.ctx, NULL, &ex, 8), EINVAL);

@@ -2,7 +2,6 @@
  *
  * Each case runs in a process of its own: handlers of signals are the process's, and
  * cmocka has some, too. */
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -22,16 +21,10 @@ struct region {
 
 static void region_make(struct region *g, struct rig *r, enum how how)
 {
-	static char name[] = "/tmp/rnic-guard-XXXXXX";
-
 	g->fd = -1;
 	if (how == TRUNCATE) {
-		char path[sizeof(name)];
-
-		strcpy(path, name);
-		g->fd = mkstemp(path);
+		g->fd = memfd_create("guard", MFD_CLOEXEC);
 		CHECK(g->fd >= 0);
-		unlink(path);
 		CHECK_0(ftruncate(g->fd, MAP_LEN));
 	}
 	g->map = mmap(NULL, MAP_LEN, PROT_READ | PROT_WRITE,

@@ -1,4 +1,5 @@
 /* Strangers at the door: connections that are not, not yet, or never will be a peer's. */
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <arpa/inet.h>
@@ -180,14 +181,14 @@ static void test_slow(void **state)
 	}
 	CHECK_EQ(peer_answer(&p, RIG_WAIT), 1);
 	len = wire_seg_encode(&seg, ulpdu);
-	memcpy(ulpdu + len, "slow", 4);
+	memset(ulpdu + len, 0x73, 4);
 	len = peer_seal(fpdu, ulpdu, len + 4);
 	for (size_t i = 0; i < len; i++) {
 		peer_write(&p, fpdu + i, 1);
 		usleep(300);
 	}
 	CHECK_EQ(EXPECT_OK(c.victim.rcq, 1).byte_len, 4);
-	CHECK_0(memcmp(c.victim.buf, "slow", 4));
+	CHECK_0(memcmp(c.victim.buf, "ssss", 4));
 	peer_hang_up(&p);
 	court_check(&c);
 	court_dismiss(&c);
@@ -307,6 +308,43 @@ static void test_no_first_word(void **state)
 	court_close(&c);
 }
 
+/* ---- the log ---- */
+
+static void noisy(int sock, void *arg)
+{
+	struct court c;
+
+	(void)sock;
+	CHECK(dup2(*(int *)arg, STDERR_FILENO) == STDERR_FILENO);
+	court_open(&c);
+	court_victim(&c);
+	for (int i = 0; i < 50; i++)
+		refused_at_once(&c, "hello, world", 12);
+	court_dismiss(&c);
+	court_close(&c);
+}
+
+/* A hundred strangers, one line. */
+static void test_logged_once(void **state)
+{
+	int fd = memfd_create("log", 0), lines = 0;
+	struct rig_proc proc;
+	char line[512];
+	FILE *f;
+
+	(void)state;
+	CHECK(fd >= 0);
+	rig_spawn(&proc, noisy, &fd);
+	rig_join(&proc);
+	CHECK_0(lseek(fd, 0, SEEK_SET));
+	f = fdopen(fd, "r");
+	CHECK(f);
+	while (fgets(line, sizeof(line), f))
+		lines += strstr(line, "refused a connection") != NULL;
+	fclose(f);
+	CHECK_EQ(lines, 1);
+}
+
 /* ---- many ---- */
 
 struct crowd {
@@ -392,10 +430,11 @@ static void test_flood_out_of_descriptors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_noise),   RIG_TEST(test_silence),
-		RIG_TEST(test_slow),    RIG_TEST(test_wrong_door),
-		RIG_TEST(test_usurper), RIG_TEST(test_no_first_word),
-		RIG_TEST(test_flood),   RIG_TEST(test_flood_out_of_descriptors),
+		RIG_TEST(test_logged_once), /* first: each process logs it once */
+		RIG_TEST(test_noise),       RIG_TEST(test_silence),
+		RIG_TEST(test_slow),        RIG_TEST(test_wrong_door),
+		RIG_TEST(test_usurper),     RIG_TEST(test_no_first_word),
+		RIG_TEST(test_flood),       RIG_TEST(test_flood_out_of_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,7 +128,7 @@ static void test_waiting(void **state)
 	end_up(&early, &to_b); /* is held */
 	peer_dial(&half, (uint16_t)(early.qp->qp_num >> 8));
 	peer_write(&half, "MPA ID", 6); /* half a sentence */
-	expect_idle(2000, 2);
+	expect_idle(2000, 8); /* who waits for a receive looks whether the peer is alive */
 	peer_hang_up(&half);
 	end_destroy(&early);
 	end_destroy(&late);

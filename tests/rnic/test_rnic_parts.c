@@ -121,10 +121,7 @@ static void test_rq(void **state)
 	static const uint64_t lengths[] = {0, 10, 30, 60};
 	struct ibv_sge sge[3] = {{1, 10, 1}, {2, 20, 2}, {3, 30, 3}};
 	struct ibv_recv_wr wr = {.sg_list = sge}, *bad;
-	struct {
-		struct rnic_rwqe w;
-		struct ibv_sge room[3];
-	} out;
+	struct rnic_rwqe *out;
 	struct list_head waiter;
 	struct rnic_rq rq;
 	bool wake, low;
@@ -132,6 +129,8 @@ static void test_rq(void **state)
 	(void)state;
 	list_init(&waiter);
 	CHECK_0(rnic_rq_init(&rq, 5, 3));
+	out = malloc(rnic_rwqe_size(&rq));
+	CHECK(out);
 	for (uint64_t round = 0; round < 40; round++) {
 		for (uint64_t i = 0; i < 5; i++) {
 			wr.wr_id = round * 5 + i;
@@ -141,18 +140,18 @@ static void test_rq(void **state)
 		}
 		CHECK_EQ(rnic_rq_post(&rq, &wr, &bad, &wake), ENOMEM);
 		for (uint64_t i = 0; i < 5; i++) {
-			CHECK(rnic_rq_take(&rq, &out.w, &waiter, &low));
-			CHECK_EQ(out.w.wr_id, round * 5 + i);
-			CHECK_EQ(out.w.num_sge, i % 4);
-			CHECK_EQ(out.w.length, lengths[i % 4]);
-			CHECK_0(memcmp(out.w.sge, sge, (size_t)out.w.num_sge * sizeof(*sge)));
+			CHECK(rnic_rq_take(&rq, out, &waiter, &low));
+			CHECK_EQ(out->wr_id, round * 5 + i);
+			CHECK_EQ(out->num_sge, i % 4);
+			CHECK_EQ(out->length, lengths[i % 4]);
+			CHECK_0(memcmp(out->sge, sge, (size_t)out->num_sge * sizeof(*sge)));
 		}
 	}
 	/* who finds none is woken by the next, once */
-	CHECK(!rnic_rq_take(&rq, &out.w, NULL, &low));
+	CHECK(!rnic_rq_take(&rq, out, NULL, &low));
 	CHECK(list_empty(&rq.waiters));
-	CHECK(!rnic_rq_take(&rq, &out.w, &waiter, &low));
-	CHECK(!rnic_rq_take(&rq, &out.w, &waiter, &low)); /* twice on the list is once */
+	CHECK(!rnic_rq_take(&rq, out, &waiter, &low));
+	CHECK(!rnic_rq_take(&rq, out, &waiter, &low)); /* twice on the list is once */
 	CHECK(!list_empty(&rq.waiters));
 	CHECK_0(rnic_rq_post(&rq, &wr, &bad, &wake));
 	CHECK(wake);
@@ -160,11 +159,12 @@ static void test_rq(void **state)
 	CHECK(!wake);
 	list_del(&waiter);
 	rq.limit = 2;
-	CHECK(rnic_rq_take(&rq, &out.w, NULL, &low));
+	CHECK(rnic_rq_take(&rq, out, NULL, &low));
 	CHECK(low);
-	CHECK(rnic_rq_take(&rq, &out.w, NULL, &low));
+	CHECK(rnic_rq_take(&rq, out, NULL, &low));
 	CHECK(!low);
 	rnic_rq_destroy(&rq);
+	free(out);
 }
 
 int main(void)

@@ -398,7 +398,7 @@ static void test_atomics(void **state)
 		wire_atomic_req_encode(&a, req);                                                   \
 		begin();                                                                           \
 		peer_frame(&peer, &seg, req, bytes);                                               \
-		end(want, want == ALIVE ? 2 : 1);                                                  \
+		end(want, (want) == ALIVE ? 2 : 1);                                                \
 	} while (0)
 	ATOMIC((void)0, WIRE_ATOMIC_REQ_LEN, ALIVE);
 	ATOMIC((void)0, WIRE_ATOMIC_REQ_LEN - 1, BROKEN);
@@ -636,7 +636,7 @@ static void test_bad_crc(void **state)
 	before = rig_stats(&court.rig).bad_crc;
 	end_recv(&court.victim, 1, 0, 64);
 	hdr = wire_seg_encode(&seg, ulpdu);
-	memcpy(ulpdu + hdr, "data", 4);
+	memset(ulpdu + hdr, 0x64, 4);
 	len = peer_seal(fpdu, ulpdu, hdr + 4);
 	fpdu[len - 1] ^= 1;
 	peer_write(&peer, fpdu, len);

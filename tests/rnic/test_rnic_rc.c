@@ -1,5 +1,6 @@
 /* RC: every operation, and the order between them. */
 #include <arpa/inet.h>
+#include <sys/mman.h>
 #include "rig.h"
 
 static void fill(uint8_t *p, size_t len, unsigned int seed)
@@ -509,6 +510,67 @@ static void test_both_directions(void **state)
 	pair_close(&p);
 }
 
+/* ---- the largest message ---- */
+
+#define LARGEST (UINT64_C(1) << 31)
+#define WINDOW  (1 << 20)
+
+/* Two gigabytes of addresses, one megabyte of memory, seen again and again. */
+static uint8_t *endless(void)
+{
+	uint8_t *base = mmap(NULL, LARGEST, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = memfd_create("endless", MFD_CLOEXEC);
+
+	CHECK(base != MAP_FAILED && fd >= 0);
+	CHECK_0(ftruncate(fd, WINDOW));
+	for (uint64_t at = 0; at < LARGEST; at += WINDOW)
+		CHECK(mmap(base + at, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+			   0) == base + at);
+	close(fd);
+	return base;
+}
+
+static void test_largest(void **state)
+{
+	struct rig_opts o = rig_defaults();
+	struct ibv_mr *from_mr, *to_mr;
+	uint8_t *from, *to;
+	struct ibv_sge sge;
+	struct ibv_recv_wr rwr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct pair p;
+	struct work w;
+
+	(void)state;
+	if (RIG_TSAN || RIG_ASAN) /* shadows of so much memory take their time */
+		skip();
+	pair_open(&p, &o);
+	from = endless();
+	to = endless();
+	from_mr = rnic_reg_mr(p.rig.pd, from, LARGEST, (uintptr_t)from, o.mr_access);
+	to_mr = rnic_reg_mr(p.rig.pd, to, LARGEST, (uintptr_t)to, o.mr_access);
+	CHECK(from_mr && to_mr);
+	fill(from, WINDOW, 1);
+	sge = (struct ibv_sge){(uintptr_t)to, (uint32_t)LARGEST, to_mr->lkey};
+	CHECK_0(ibv_post_recv(p.b.qp, &rwr, &bad));
+	work_init(&w, &p.a, IBV_WR_SEND, 1, 0, 0, 0);
+	w.sge = (struct ibv_sge){(uintptr_t)from, (uint32_t)LARGEST, from_mr->lkey};
+	CHECK_0(post(&p.a, &w));
+	CHECK_EQ(EXPECT_OK(p.b.rcq, 1).byte_len, LARGEST);
+	EXPECT_OK(p.a.scq, 1);
+	CHECK_0(memcmp(from, to, WINDOW));
+	/* one byte more is refused */
+	struct ibv_sge list[2] = {w.sge, end_sge(&p.a, 0, 1)};
+
+	w.wr.sg_list = list;
+	w.wr.num_sge = 2;
+	CHECK_EQ(post(&p.a, &w), EINVAL);
+	CHECK_0(rnic_dereg_mr(from_mr));
+	CHECK_0(rnic_dereg_mr(to_mr));
+	munmap(from, LARGEST);
+	munmap(to, LARGEST);
+	pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -528,6 +590,7 @@ int main(void)
 		RIG_TEST(test_rd_atomic_limits),
 		RIG_TEST(test_many_outstanding),
 		RIG_TEST(test_both_directions),
+		RIG_TEST(test_largest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,8 @@ script=$(realpath "$0")
 LIMIT=100 # seconds that a program may take; it needs about one
 failures=0
 passed=0
-pids=()
+pids=()   # of the pair that is running
+others=() # of what runs longer
 tmp=
 place=${STOCK_PLACE:-}
 # shellcheck source=scripts/hosts.sh
@@ -56,10 +57,10 @@ prepare() { :; }
 cleanup() {
 	local pid
 	trap - EXIT INT TERM
-	for pid in "${pids[@]+"${pids[@]}"}"; do
+	for pid in "${pids[@]}" "${others[@]}"; do
 		kill "$pid" 2>/dev/null || true
 	done
-	for pid in "${pids[@]+"${pids[@]}"}"; do
+	for pid in "${pids[@]}" "${others[@]}"; do
 		wait "$pid" 2>/dev/null || true
 	done
 	hosts_down

@@ -20,13 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STREAMS      256
-#define HANDSHAKE    20 /* header of an MPA request or reply */
-#define MARKER       4
-#define SPACING      512
-#define ETHERNET     14
-#define HEADERS      (ETHERNET + 20 + 20)
-#define PAYLOAD_MAX  (65535 - 40)
+#define STREAMS     256
+#define HANDSHAKE   20 /* header of an MPA request or reply */
+#define MARKER      4
+#define SPACING     512
+#define ETHERNET    14
+#define HEADERS     (ETHERNET + 20 + 20)
+#define PAYLOAD_MAX (65535 - 40)
 
 /* One direction of a connection. */
 struct stream {

@@ -104,7 +104,8 @@ cases() {
 	[ -z "$HOSTS_HOLDER" ] || write_agent
 	check 2 4096
 	if full; then
-		check 4 256
+		# libfabric's ofi_rxd crashes with more ranks, over its UDP provider, too.
+		[ "$transport" = ofi ] || check 4 256
 		control
 	fi
 }

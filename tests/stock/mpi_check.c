@@ -34,7 +34,8 @@ static void *alloc(size_t len)
 
 static uint8_t pattern(int from, int to, int step, size_t i)
 {
-	return (uint8_t)(i * 31 + i / 251 + (size_t)from * 7 + (size_t)to * 13 + (size_t)step * 101);
+	return (uint8_t)(i * 31 + i / 251 + (size_t)from * 7 + (size_t)to * 13 +
+			 (size_t)step * 101);
 }
 
 static void fill(uint8_t *buf, size_t len, int from, int to, int step)

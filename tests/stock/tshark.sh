@@ -32,16 +32,17 @@ until_seen() {
 capture() {
 	local file=$1 interface=$2 host=$3 status=0
 	shift 3
+	rm -f "$file" # an older one holds the words that we wait for
 	dumpcap -q -P -B 64 -i "$interface" -f "not portrange 30000-32767" -w "$file" \
 		>"$tmp/dumpcap" 2>&1 </dev/null &
 	dumpcap=$!
-	pids+=("$dumpcap")
+	others=("$dumpcap")
 	until_seen "$file" "$host" begin-of-capture
 	"$@" || status=$?
 	until_seen "$file" "$host" end-of-capture
 	kill -INT "$dumpcap"
 	wait "$dumpcap" || die "dumpcap: $(cat "$tmp/dumpcap")"
-	pids=()
+	others=()
 	# "Packets received/dropped on interface 'lo': 12/0 (...)"
 	grep -q '/0 (' "$tmp/dumpcap" || die "packets were not captured: $(cat "$tmp/dumpcap")"
 	return $status

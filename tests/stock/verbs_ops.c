@@ -304,10 +304,9 @@ static void ud(void)
 	CHECK(ah);
 	for (int i = 0; i < 8; i++) {
 		uint32_t len = lens[i % 4];
-		struct ibv_send_wr wr = {.opcode = i & 4 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
-					 .wr.ud = {.ah = ah,
-						   .remote_qpn = b.qp->qp_num,
-						   .remote_qkey = 0x11111111}};
+		struct ibv_send_wr wr = {
+			.opcode = i & 4 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+			.wr.ud = {.ah = ah, .remote_qpn = b.qp->qp_num, .remote_qkey = 0x11111111}};
 		struct ibv_wc wc;
 
 		fill(&a, len, i);
