@@ -13,11 +13,12 @@ packages_of() {
 	case $1 in
 	# ibverbs-utils: what the README tries first once Weft is built
 	build) echo gcc libc6-dev make cmake ninja-build pkgconf libibverbs-dev \
-		libjansson-dev libcmocka-dev ibverbs-utils ;;
+		libjansson-dev libmnl-dev libcmocka-dev ibverbs-utils ;;
 	demo) echo perftest iproute2 util-linux ;;
 	bench) echo iproute2 util-linux gnuplot-nox ;;
 	test) echo perftest ibverbs-utils iproute2 util-linux procps jq tshark ucx-utils \
-		openmpi-bin libopenmpi-dev mpich libmpich-dev ;;
+		openmpi-bin libopenmpi-dev mpich libmpich-dev iputils-ping fping traceroute \
+		iperf3 libxml2-utils ;;
 	fuzz) echo clang libclang-rt-dev ;;
 	lint) echo clang-format clang-tidy ;;
 	*)

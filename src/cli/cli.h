@@ -18,7 +18,7 @@ enum cli_exit {
 	CLI_OK = 0,
 	CLI_FAILED = 1, /* the thing that was run, or looked at, failed */
 	CLI_USAGE = 2,  /* wrong usage, or it can not be done here */
-	/* `weft verbs` only, as env(1) and nohup(1) do: */
+	/* Where a program is run, as env(1) and nohup(1) do: */
 	CLI_NOT_EXECUTABLE = 126,
 	CLI_NOT_FOUND = 127,
 };
@@ -34,6 +34,7 @@ extern const struct cli_command cli_commands[]; /* ends with a NULL name */
 int cli_verbs(int argc, char **argv);
 int cli_env(int argc, char **argv);
 int cli_info(int argc, char **argv);
+int cli_lab(int argc, char **argv);
 int cli_help(int argc, char **argv);
 
 /* One sentence on standard error, prefixed "weft: " or "weft COMMAND: " for the
@@ -50,8 +51,13 @@ void cli_set_command(const char *name);
 void cli_print_help(FILE *to);
 void cli_print_version(void);
 
-/* The name in cli_commands that the user most likely meant, or NULL. */
-const char *cli_nearest(const char *name);
+/* The name among these commands (which end with a NULL name) that the user most likely
+ * meant, or NULL. */
+const char *cli_nearest(const struct cli_command *commands, const char *name);
+
+/* Becomes the program argv[0]; returns only when that fails, after a complaint:
+ * CLI_NOT_FOUND or CLI_NOT_EXECUTABLE. */
+int cli_become(char **argv);
 
 /* Flushes standard output. A full disk or a closed pipe is a failure. */
 int cli_finish(int code);

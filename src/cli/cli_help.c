@@ -31,10 +31,11 @@ void cli_print_help(FILE *to)
 	      "  weft verbs ibv_devinfo                   the device as verbs programs see it\n"
 	      "  weft verbs ib_send_lat &                 a perftest server ...\n"
 	      "  weft verbs ib_send_lat 127.0.0.1         ... and its client\n"
+	      "  weft lab up fat --pgft \"2;12,2;1,12;1,1\" a cluster of 24 hosts on this machine\n"
 	      "\n"
 	      "Exit codes: 0 done; 1 what was run or examined failed; 2 wrong usage, or it\n"
-	      "can not be done here. Manual pages: weft(1), weft-verbs(1), weft-info(1),\n"
-	      "weft-tunables(7).\n",
+	      "can not be done here. Manual pages: weft(1), weft-verbs(1), weft-lab(1),\n"
+	      "weft-info(1), weft-tunables(7).\n",
 	      to);
 }
 
@@ -59,7 +60,7 @@ int cli_help(int argc, char **argv)
 		cli_print_help(stdout);
 		return cli_finish(CLI_OK);
 	}
-	near = cli_nearest(argv[1]);
+	near = cli_nearest(cli_commands, argv[1]);
 	return near ? cli_error("unknown command '%s'; did you mean '%s'?", argv[1], near)
 		    : cli_error("unknown command '%s'", argv[1]);
 }
@@ -98,13 +99,13 @@ static size_t distance(const char *a, const char *b)
 	return d[la][lb];
 }
 
-const char *cli_nearest(const char *name)
+const char *cli_nearest(const struct cli_command *commands, const char *name)
 {
 	const struct cli_command *c;
 	const char *best = NULL;
 	size_t best_distance = 3; /* farther than two edits is a guess, not a typo */
 
-	for (c = cli_commands; c->name; c++) {
+	for (c = commands; c->name; c++) {
 		size_t d = distance(name, c->name);
 
 		/* "in" for info, "verb" for verbs: the start of a word counts as one edit. */

@@ -1,10 +1,8 @@
 /* weft verbs: runs any verbs program on the software RNIC. */
 #include "cli.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli_vars.h"
 
@@ -31,26 +29,6 @@ static const char help[] =
 	"Exit codes: that of PROGRAM; 127 when it is not found, 126 when it can not be\n"
 	"executed, 2 for wrong usage or when Weft's libraries are not found.\n"
 	"All tunables: weft info, weft-tunables(7).\n";
-
-static int run(char **argv)
-{
-	int err;
-
-	execvp(argv[0], argv);
-	err = errno;
-	/* execve(2) also says ENOENT for a script whose interpreter is missing. */
-	if (err == ENOENT && strchr(argv[0], '/') && !access(argv[0], F_OK)) {
-		cli_error("cannot execute '%s': its interpreter was not found", argv[0]);
-		return CLI_NOT_EXECUTABLE;
-	}
-	if (err == ENOENT) {
-		cli_error("program '%s' was not found%s", argv[0],
-			  strchr(argv[0], '/') ? "" : " in PATH");
-		return CLI_NOT_FOUND;
-	}
-	cli_error("cannot execute '%s': %s", argv[0], strerror(err));
-	return CLI_NOT_EXECUTABLE;
-}
 
 int cli_verbs(int argc, char **argv)
 {
@@ -95,5 +73,5 @@ int cli_verbs(int argc, char **argv)
 	if (ret)
 		return cli_error("cannot set the environment: %s", strerror(-ret));
 	cli_vars_free(&vars);
-	return run(argv + optind);
+	return cli_become(argv + optind);
 }

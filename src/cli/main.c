@@ -8,6 +8,7 @@
 const struct cli_command cli_commands[] = {
 	{"verbs", "run a verbs program on the software RNIC", cli_verbs},
 	{"env", "print the variables that do the same, for eval", cli_env},
+	{"lab", "build virtual clusters: fat trees of network namespaces", cli_lab},
 	{"info", "show devices, libraries, tunables and what is missing", cli_info},
 	{"help", "explain a command", cli_help},
 	{0},
@@ -89,7 +90,7 @@ int main(int argc, char **argv)
 	command = find_command(name);
 	if (command)
 		return run_command(command, argc - 1, argv + 1);
-	near = cli_nearest(name);
+	near = cli_nearest(cli_commands, name);
 	if (name[0] == '-')
 		cli_error("unknown option '%s'", name);
 	else if (near)

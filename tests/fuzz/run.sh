@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzzes every parser of src/wire with libFuzzer.
+# Fuzzes every parser of src/wire and src/fabric with libFuzzer.
 #
 #   run.sh [EXECUTIONS]      per target, 10000000 unless given
 #   run.sh --build-only
@@ -11,10 +11,10 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-wire=$here/../../src/wire
+src=$here/../../src
 out=${FUZZ_OUT:-$here/../../build/fuzz}
 clang=${CLANG:-clang}
-targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram}
+targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram pgft}
 
 case ${1:-10000000} in
 --build-only | --minimise) mode=${1#--} runs=0 ;;
@@ -35,6 +35,7 @@ max_len() {
 	term) echo 64 ;;
 	hello) echo 40 ;;
 	dgram) echo 256 ;;
+	pgft) echo 256 ;;
 	*)
 		echo "no such target: $1" >&2
 		exit 2
@@ -42,10 +43,17 @@ max_len() {
 	esac
 }
 
+# What a target is linked with: the folder of its parser, and what that one uses.
 build() {
+	case $1 in
+	pgft) set -- "$1" "$src"/fabric/*.c "$src/util/util_rand.c" -lm ;;
+	*) set -- "$1" "$src"/wire/*.c ;;
+	esac
+	target=$1
+	shift
 	"$clang" -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
-		-fno-sanitize-recover=all -I"$wire" -o "$out/fuzz_$1" \
-		"$here/fuzz_$1.c" "$wire"/*.c
+		-fno-sanitize-recover=all -I"$src/wire" -I"$src/fabric" -I"$src/util" \
+		-o "$out/fuzz_$target" "$here/fuzz_$target.c" "$@"
 }
 
 # The summary's numbers come from libFuzzer's own log.

@@ -1,0 +1,27 @@
+/* What the parsers of this layer share. Texts come from outside: nothing of them is
+ * repeated in a sentence before it is quoted. */
+#ifndef WEFT_FABRIC_TEXT_H
+#define WEFT_FABRIC_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Writes the sentence; returns -EINVAL. */
+int fabric_refuse(char *why, size_t why_size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* 'text' in quotes, at most about forty characters of it, bytes that can not be shown as \xNN. */
+struct fabric_quote {
+	char text[64];
+};
+
+struct fabric_quote fabric_quote_n(const char *text, size_t len);
+struct fabric_quote fabric_quote(const char *text);
+
+/* A decimal number and nothing else: 0, -EINVAL, or -ERANGE beyond 64 bits. */
+int fabric_decimal(const char *text, uint64_t *value);
+
+/* The SEED of "what:SEED". Returns 0, or -EINVAL with one sentence in why. */
+int fabric_seed(const char *what, const char *text, uint64_t *seed, char *why, size_t why_size);
+
+#endif

@@ -1,0 +1,280 @@
+#include "lab_build.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lab_nl.h"
+#include "lab_node.h"
+#include "util_rand.h"
+
+#define FIRST_FD 32 /* above whatever the holder has open by itself */
+
+int lab_net_fd(const struct lab_spec *s, struct fabric_node n)
+{
+	return FIRST_FD + (int)fabric_number(&s->tree, n);
+}
+
+int lab_uts_fd(const struct lab_spec *s, struct fabric_node n)
+{
+	return FIRST_FD + (int)(fabric_nodes(&s->tree) + n.index);
+}
+
+int lab_ipc_fd(const struct lab_spec *s, struct fabric_node n)
+{
+	return FIRST_FD + (int)(fabric_nodes(&s->tree) + fabric_hosts(&s->tree) + n.index);
+}
+
+/* The first number that no namespace is kept under. */
+static int first_free_fd(const struct lab_spec *s)
+{
+	return FIRST_FD + (int)(fabric_nodes(&s->tree) + 2 * fabric_hosts(&s->tree));
+}
+
+/* ---- files ---- */
+
+static int raise_file_limit(const struct lab_spec *s, struct lab_error *e)
+{
+	/* While building there is also a socket to each node. */
+	uint64_t need = (uint64_t)first_free_fd(s) + fabric_nodes(&s->tree) + 16;
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur >= need)
+		return 0;
+	if (limit.rlim_max < need && !geteuid())
+		limit.rlim_max = need; /* root may, outside of a user namespace */
+	if (limit.rlim_max >= need) {
+		limit.rlim_cur = need;
+		if (!setrlimit(RLIMIT_NOFILE, &limit))
+			return 0;
+	}
+	return lab_fail(
+		e, EMFILE,
+		"a lab of %u nodes needs %llu open files, and %llu are allowed; see ulimit -n",
+		fabric_nodes(&s->tree), (unsigned long long)need,
+		(unsigned long long)limit.rlim_max);
+}
+
+/* Keeps this process' namespace of a kind under a number of our choosing. */
+static int keep_namespace(const char *kind, int as, struct lab_error *e)
+{
+	char path[32];
+	int fd, ret;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	ret = fd < 0 ? -1 : dup3(fd, as, O_CLOEXEC);
+	if (ret < 0)
+		ret = lab_fail(e, errno, "cannot open %s: %s", path, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return ret < 0 ? ret : 0;
+}
+
+/* ---- settings of the kernel, in the namespace that we are in ---- */
+
+static int set(const char *name, const char *value)
+{
+	char path[128];
+	int fd, ret = 0;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/%s", name);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, value, strlen(value)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+static int settings(const struct lab_spec *s, struct fabric_node n, struct lab_error *e)
+{
+	struct util_rand r;
+	char seed[16];
+	int ret;
+
+	/* Ways there and back may differ. */
+	ret = set("ipv4/conf/all/rp_filter", "0");
+	if (!ret)
+		ret = set("ipv4/conf/default/rp_filter", "0");
+	if (!ret && n.level > 0)
+		ret = set("ipv4/ip_forward", "1");
+	if (!ret && n.level > 0)
+		ret = set("ipv4/fib_multipath_hash_policy", "1"); /* ports count, too */
+	if (ret)
+		return lab_fail(e, -ret, "cannot change the settings in /proc/sys/net: %s",
+				strerror(-ret));
+	/* From here on it is better with than without, and absent from some kernels. Labs are
+	 * IPv4; without this every interface would begin to look for IPv6 routers. */
+	set("ipv6/conf/default/disable_ipv6", "1");
+	set("ipv4/conf/all/send_redirects", "0");
+	set("ipv4/conf/default/send_redirects", "0");
+	set("ipv4/icmp_ratelimit", "0"); /* traceroute is answered at once */
+	/* All switches with one hash function would agree on where a flow goes, level by
+	 * level: of those that come up by one port, all would go on by one port. */
+	util_rand_seed(&r, s->routing.seed + fabric_number(&s->tree, n));
+	snprintf(seed, sizeof(seed), "%u", (unsigned)(util_rand_next(&r) >> 32) | 1);
+	set("ipv4/fib_multipath_hash_seed", seed);
+	return 0;
+}
+
+/* ---- nodes and cables ---- */
+
+static int open_socket(const struct lab_spec *s, struct lab_nl *nl, struct lab_error *e)
+{
+	int ret = lab_nl_open(nl, e), fd;
+
+	if (ret)
+		return ret;
+	fd = fcntl(nl->fd, F_DUPFD_CLOEXEC, first_free_fd(s));
+	if (fd < 0)
+		return lab_fail(e, errno, "cannot open a netlink socket: %s", strerror(errno));
+	close(nl->fd);
+	nl->fd = fd;
+	return 0;
+}
+
+/* A host name and shared memory of its own: UCX takes whoever shares the latter for a
+ * process of the same machine. */
+static int make_host(const struct lab_spec *s, struct fabric_node n, struct lab_error *e)
+{
+	char name[LAB_HOST_NAME_MAX];
+	int ret;
+
+	lab_host_name(s, n, name);
+	if (unshare(CLONE_NEWUTS | CLONE_NEWIPC) || sethostname(name, strlen(name)))
+		return lab_fail(e, errno, "cannot make the namespaces of a host: %s",
+				strerror(errno));
+	ret = keep_namespace("uts", lab_uts_fd(s, n), e);
+	return ret ? ret : keep_namespace("ipc", lab_ipc_fd(s, n), e);
+}
+
+static int make_node(const struct lab_spec *s, struct fabric_node n, struct lab_nl *nl,
+		     struct lab_error *e)
+{
+	int ret;
+
+	if (unshare(CLONE_NEWNET)) {
+		int err = errno;
+
+		if (err == ENOSPC)
+			return lab_fail(e, err,
+					"no more network namespaces are allowed here; see sysctl "
+					"user.max_net_namespaces");
+		return lab_fail(e, err, "cannot make a network namespace: %s", strerror(err));
+	}
+	ret = keep_namespace("net", lab_net_fd(s, n), e);
+	if (!ret && n.level == 0)
+		ret = make_host(s, n, e);
+	if (!ret)
+		ret = settings(s, n, e);
+	return ret ? ret : open_socket(s, nl, e);
+}
+
+static int make_cables(const struct lab_spec *s, struct lab_nl *nl, struct lab_error *e)
+{
+	const struct fabric_pgft *t = &s->tree;
+	int ret = 0;
+
+	/* A node's cables upwards have consecutive numbers: one batch. */
+	for (uint32_t i = 0; !ret && i < fabric_cables(t); i++) {
+		struct fabric_cable c = fabric_cable(t, i);
+		struct lab_nl *lower = &nl[fabric_number(t, c.lower)];
+
+		ret = lab_node_cable(lower, s, &c, lab_net_fd(s, c.upper), e);
+		if (!ret && c.q + 1 == fabric_up_ports(t, c.lower.level))
+			ret = lab_nl_flush(lower, e);
+	}
+	return ret;
+}
+
+static int configure(const struct lab_spec *s, struct fabric_node n, struct lab_nl *nl,
+		     struct lab_error *e)
+{
+	int ret = lab_node_addresses(nl, s, n, e);
+
+	for (uint32_t i = 0; !ret && i < lab_port_count(s, n); i++)
+		ret = lab_node_port(nl, s, lab_port(s, n, i), e);
+	if (!ret)
+		ret = lab_node_routes(nl, s, n, e);
+	return ret ? ret : lab_nl_flush(nl, e);
+}
+
+static int make_nodes(const struct lab_spec *s, struct lab_nl *nl, struct lab_error *e)
+{
+	uint32_t nodes = fabric_nodes(&s->tree);
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < nodes; i++)
+		ret = make_node(s, fabric_node(&s->tree, i), &nl[i], e);
+	if (!ret)
+		ret = make_cables(s, nl, e);
+	for (uint32_t i = 0; !ret && i < nodes; i++)
+		ret = configure(s, fabric_node(&s->tree, i), &nl[i], e);
+	return ret;
+}
+
+/* ---- mounts ---- */
+
+/* Nothing that is mounted from here on reaches the machine. A process that was started in a
+ * chroot can only do so from the real root, and must come back. */
+static int make_mounts_ours(struct lab_error *e)
+{
+	int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int self = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	int ret = 0;
+
+	if (root < 0 || self < 0 || setns(self, CLONE_NEWNS) ||
+	    mount("none", "/", NULL, MS_REC | MS_SLAVE, NULL) || fchdir(root) || chroot("."))
+		ret = lab_fail(e, errno, "cannot make mounts private: %s", strerror(errno));
+	if (root >= 0)
+		close(root);
+	if (self >= 0)
+		close(self);
+	return ret;
+}
+
+/* What programs on the hosts see instead of the machine's. Each is a convenience: a kernel
+ * or container that forbids one of these mounts still has a useful lab. */
+static void mount_ours(const char *hosts)
+{
+	/* Processes have other numbers inside. */
+	mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+	/* Shared memory of programs that were killed ends with the lab. */
+	mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
+	if (hosts && !access("/etc/hosts", F_OK))
+		mount(hosts, "/etc/hosts", NULL, MS_BIND, NULL);
+}
+
+int lab_build(const struct lab_spec *s, const char *hosts, struct lab_error *e)
+{
+	uint32_t nodes = fabric_nodes(&s->tree);
+	struct lab_nl *nl;
+	int ret;
+
+	ret = raise_file_limit(s, e);
+	if (!ret)
+		ret = make_mounts_ours(e);
+	if (ret)
+		return ret;
+	mount_ours(hosts);
+	nl = calloc(nodes, sizeof(*nl));
+	if (!nl)
+		return lab_fail(e, ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < nodes; i++)
+		nl[i].fd = -1;
+	ret = make_nodes(s, nl, e);
+	for (uint32_t i = 0; i < nodes; i++)
+		lab_nl_close(&nl[i]);
+	free(nl);
+	return ret;
+}

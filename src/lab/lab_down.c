@@ -1,0 +1,88 @@
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lab.h"
+#include "lab_state.h"
+
+#define END_MS 20000 /* a lab of thousands of processes takes a while to die */
+
+/* The lock tells that the holder lives; while it does, its process id is its own. So the
+ * descriptor that is taken before the lock is looked at again is that of the holder. */
+static int kill_holder(const struct lab_dir *dir, const char *name, struct lab_error *e)
+{
+	struct lab_holder holder;
+	struct pollfd p = {.events = POLLIN};
+	int ret = 0;
+
+	if (lab_claim(dir, name, &holder) != LAB_ALIVE)
+		return 0;
+	if (!holder.pid)
+		return lab_fail(e, EBUSY, "lab '%s' is only just coming up; try again", name);
+	p.fd = (int)syscall(SYS_pidfd_open, holder.pid, 0);
+	if (lab_claim(dir, name, &holder) != LAB_ALIVE)
+		goto out;
+	if (p.fd < 0 || syscall(SYS_pidfd_send_signal, p.fd, SIGKILL, NULL, 0))
+		ret = lab_fail(e, errno, "cannot end the process %d of lab '%s': %s",
+			       (int)holder.pid, name, strerror(errno));
+	else if (poll(&p, 1, END_MS) != 1)
+		ret = lab_fail(e, ETIMEDOUT, "the process %d of lab '%s' does not end",
+			       (int)holder.pid, name);
+out:
+	if (p.fd >= 0)
+		close(p.fd);
+	return ret;
+}
+
+static int down(const struct lab_dir *dir, const char *name, struct lab_error *e)
+{
+	int ret = kill_holder(dir, name, e);
+
+	if (!ret)
+		lab_state_remove(dir, name);
+	return ret;
+}
+
+int lab_down(const char *name, struct lab_error *e)
+{
+	struct lab_holder holder;
+	struct lab_dir dir;
+	int ret = lab_name_check(name, e);
+
+	if (!ret)
+		ret = lab_dir_open(&dir, false, e);
+	if (ret)
+		return ret;
+	if (lab_claim(&dir, name, &holder) == LAB_NONE)
+		ret = lab_fail(e, ENOENT,
+			       "there is no lab '%s'; 'weft lab list' shows those there are", name);
+	else
+		ret = down(&dir, name, e);
+	lab_dir_close(&dir);
+	return ret;
+}
+
+int lab_down_all(uint32_t *count, struct lab_error *e)
+{
+	struct lab_dir dir;
+	char **names;
+	size_t n;
+	int ret = lab_dir_open(&dir, false, e);
+
+	*count = 0;
+	if (ret)
+		return ret;
+	ret = lab_names(&dir, &names, &n, e);
+	for (size_t i = 0; !ret && i < n; i++) {
+		ret = down(&dir, names[i], e);
+		*count += !ret;
+	}
+	if (!ret || n)
+		lab_names_free(names, n);
+	lab_dir_close(&dir);
+	return ret;
+}

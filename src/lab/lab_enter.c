@@ -1,0 +1,232 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lab.h"
+#include "lab_build.h"
+#include "lab_state.h"
+
+static int open_of_holder(const struct lab *lab, const char *what, int flags, struct lab_error *e)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)lab->holder, what);
+	fd = open(path, flags | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	if (errno == ENOENT)
+		return lab_fail(e, ESRCH, "lab '%s' is gone", lab->spec.name);
+	return lab_fail(e, errno, "no way into lab '%s' (%s): %s", lab->spec.name, path,
+			strerror(errno));
+}
+
+static bool same_namespace(int fd, const char *own)
+{
+	struct stat a, b;
+
+	return !fstat(fd, &a) && !stat(own, &b) && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+static int join(const struct lab *lab, const char *what, int kind, struct lab_error *e)
+{
+	int fd = open_of_holder(lab, what, O_RDONLY, e);
+	int ret = 0;
+
+	if (fd < 0)
+		return fd;
+	if (setns(fd, kind))
+		ret = lab_fail(e, errno, "no permission to enter lab '%s' (%s): %s", lab->spec.name,
+			       what, strerror(errno));
+	close(fd);
+	return ret;
+}
+
+/* First of all, because it gives the right to enter the others. */
+static int join_user(const struct lab *lab, struct lab_error *e)
+{
+	int fd, ret = 0;
+
+	if (!lab->user)
+		return 0;
+	fd = open_of_holder(lab, "ns/user", O_RDONLY, e);
+	if (fd < 0)
+		return fd;
+	/* To enter the one that we are in is an error. */
+	if (!same_namespace(fd, "/proc/self/ns/user") && setns(fd, CLONE_NEWUSER))
+		ret = lab_fail(e, errno, "no permission to enter lab '%s': %s", lab->spec.name,
+			       strerror(errno));
+	close(fd);
+	return ret;
+}
+
+static int join_kept(const struct lab *lab, int fd, int kind, struct lab_error *e)
+{
+	char what[32];
+
+	snprintf(what, sizeof(what), "fd/%d", fd);
+	return join(lab, what, kind, e);
+}
+
+static int join_net(const struct lab *lab, struct fabric_node n, struct lab_error *e)
+{
+	return join_kept(lab, lab_net_fd(&lab->spec, n), CLONE_NEWNET, e);
+}
+
+/* What makes a host of a node; a switch has the machine's name. */
+static int join_host(const struct lab *lab, struct fabric_node n, struct lab_error *e)
+{
+	int ret;
+
+	if (n.level > 0)
+		return 0;
+	ret = join_kept(lab, lab_uts_fd(&lab->spec, n), CLONE_NEWUTS, e);
+	return ret ? ret : join_kept(lab, lab_ipc_fd(&lab->spec, n), CLONE_NEWIPC, e);
+}
+
+/* The mount namespace comes with its own idea of the root and the current directory. */
+static int join_mounts(const struct lab *lab, struct lab_error *e)
+{
+	char cwd[PATH_MAX];
+	int root = open_of_holder(lab, "root", O_PATH | O_DIRECTORY, e);
+	int ret = root < 0 ? root : 0;
+
+	if (!getcwd(cwd, sizeof(cwd)))
+		cwd[0] = '\0';
+	if (!ret)
+		ret = join(lab, "ns/mnt", CLONE_NEWNS, e);
+	if (!ret && (fchdir(root) || chroot(".")))
+		ret = lab_fail(e, errno, "cannot enter the root directory of lab '%s': %s",
+			       lab->spec.name, strerror(errno));
+	if (root >= 0)
+		close(root);
+	if (!ret && (!cwd[0] || chdir(cwd)) && chdir("/"))
+		ret = lab_fail(e, errno, "cannot change to /: %s", strerror(errno));
+	return ret;
+}
+
+/* /sys shows the network namespace of whoever mounted it; UCX, for one, looks for interfaces
+ * there. Where it can not be mounted, other programs still work. */
+static void mount_sys(void)
+{
+	if (!unshare(CLONE_NEWNS))
+		mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+}
+
+static int enter(const struct lab *lab, struct fabric_node n, struct lab_error *e)
+{
+	int ret = join_user(lab, e);
+
+	if (!ret)
+		ret = join(lab, "ns/pid", CLONE_NEWPID, e); /* of children */
+	if (!ret)
+		ret = join_host(lab, n, e);
+	if (!ret)
+		ret = join_net(lab, n, e);
+	if (!ret)
+		ret = join_mounts(lab, e);
+	if (!ret)
+		mount_sys();
+	return ret;
+}
+
+/* For what is started inside: where the lab is written down does not depend on who asks. */
+static int tell_children(const struct lab *lab, struct lab_error *e)
+{
+	struct lab_dir dir;
+	int ret = lab_dir_open(&dir, false, e);
+
+	if (ret)
+		return ret;
+	if (setenv("WEFT_LAB", lab->spec.name, 1) || setenv("WEFT_LAB_DIR", dir.path, 1))
+		ret = lab_fail(e, ENOMEM, "out of memory");
+	lab_dir_close(&dir);
+	return ret;
+}
+
+struct arrival {
+	pid_t pid;
+	struct lab_error error;
+};
+
+/* What the process in between does: it enters, which can not be undone, and only a child of
+ * its own will be in the PID namespace. That child it leaves to its own parent. */
+static pid_t fork_inside(const struct lab *lab, struct fabric_node n, int report)
+{
+	struct arrival arrival = {0};
+	int ret = tell_children(lab, &arrival.error);
+
+	if (!ret)
+		ret = enter(lab, n, &arrival.error);
+	if (!ret) {
+		arrival.pid =
+			(pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
+		if (!arrival.pid)
+			return 0;
+		if (arrival.pid < 0)
+			lab_fail(&arrival.error, errno, "cannot start a process: %s",
+				 strerror(errno));
+	}
+	if (write(report, &arrival, sizeof(arrival)) < 0)
+		_exit(1);
+	_exit(0);
+}
+
+pid_t lab_fork(const struct lab *lab, struct fabric_node n, struct lab_error *e)
+{
+	struct arrival arrival;
+	int report[2];
+	ssize_t got;
+	pid_t between;
+
+	if (pipe2(report, O_CLOEXEC))
+		return lab_fail(e, errno, "cannot start a process: %s", strerror(errno));
+	fflush(NULL);
+	between = fork();
+	if (!between) {
+		fork_inside(lab, n, report[1]);
+		close(report[0]);
+		close(report[1]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		return 0;
+	}
+	close(report[1]);
+	do
+		got = between < 0 ? 0 : read(report[0], &arrival, sizeof(arrival));
+	while (got < 0 && errno == EINTR);
+	close(report[0]);
+	while (between > 0 && waitpid(between, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (got != sizeof(arrival))
+		return lab_fail(e, EAGAIN, "cannot start a process");
+	if (!arrival.error.code)
+		return arrival.pid;
+	*e = arrival.error;
+	return -e->code;
+}
+
+int lab_socket(const struct lab *lab, struct fabric_node n, int domain, int type, int protocol,
+	       struct lab_error *e)
+{
+	int ret = join_user(lab, e);
+	int fd;
+
+	if (!ret)
+		ret = join_net(lab, n, e);
+	if (ret)
+		return ret;
+	fd = socket(domain, type | SOCK_CLOEXEC, protocol);
+	return fd < 0 ? lab_fail(e, errno, "cannot open a socket: %s", strerror(errno)) : fd;
+}

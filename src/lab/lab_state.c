@@ -1,0 +1,393 @@
+#include "lab_state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- the directory of all labs ---- */
+
+static int join(char path[PATH_MAX], const char *dir, const char *name)
+{
+	return snprintf(path, PATH_MAX, "%s/%s", dir, name) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* Ours, and nobody else may put anything into it. */
+static bool is_ours(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static int default_path(char path[PATH_MAX])
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+	if (!geteuid())
+		return join(path, "/run/weft", "lab");
+	if (runtime && runtime[0] == '/' && is_ours(runtime))
+		return join(path, runtime, "weft/lab");
+	snprintf(path, PATH_MAX, "/tmp/weft-%ju/lab", (uintmax_t)geteuid());
+	return 0;
+}
+
+static int make_parents(char *path)
+{
+	for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
+		int ret;
+
+		if (slash)
+			*slash = '\0';
+		ret = mkdir(path, geteuid() ? 0700 : 0755) && errno != EEXIST ? -errno : 0;
+		if (slash)
+			*slash = '/';
+		if (ret || !slash)
+			return ret;
+	}
+}
+
+/* Between opening and locking it, somebody may have removed it, as empty. */
+static bool is_still_there(const struct lab_dir *dir)
+{
+	struct stat path, fd;
+
+	return !stat(dir->path, &path) && !fstat(dir->fd, &fd) && path.st_ino == fd.st_ino &&
+	       path.st_dev == fd.st_dev;
+}
+
+static int open_and_lock(struct lab_dir *dir, bool make)
+{
+	for (int tries = 0; tries < 100; tries++) {
+		if (make && make_parents(dir->path))
+			return -errno;
+		dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (dir->fd < 0)
+			return errno == ENOENT && !make ? 0 : -errno;
+		if (flock(dir->fd, LOCK_EX))
+			return -errno;
+		if (is_still_there(dir))
+			return 0;
+		close(dir->fd);
+		dir->fd = -1;
+	}
+	return -EAGAIN;
+}
+
+int lab_dir_open(struct lab_dir *dir, bool make, struct lab_error *e)
+{
+	const char *env = getenv("WEFT_LAB_DIR");
+	int ret;
+
+	dir->fd = -1;
+	ret = env && *env ? snprintf(dir->path, PATH_MAX, "%s", env) < PATH_MAX ? 0 : -ENAMETOOLONG
+			  : default_path(dir->path);
+	if (!ret && dir->path[0] != '/')
+		return lab_fail(e, EINVAL, "WEFT_LAB_DIR=%.200s is not an absolute path", env);
+	if (!ret)
+		ret = open_and_lock(dir, make);
+	if (ret)
+		return lab_fail(e, -ret, "cannot use the directory %.200s: %s", dir->path,
+				strerror(-ret));
+	if (dir->fd >= 0 && !is_ours(dir->path)) {
+		lab_dir_close(dir);
+		return lab_fail(
+			e, EPERM,
+			"the directory %.200s belongs to, or can be written by, somebody else",
+			dir->path);
+	}
+	return 0;
+}
+
+void lab_dir_close(struct lab_dir *dir)
+{
+	char *slash = strrchr(dir->path, '/');
+
+	if (dir->fd < 0)
+		return;
+	/* Nothing is left behind. It is in use by others if it is not empty; and who has it
+	 * open already sees that it is gone (is_still_there). */
+	if (!getenv("WEFT_LAB_DIR") && !rmdir(dir->path)) {
+		*slash = '\0';
+		rmdir(dir->path);
+		*slash = '/';
+	}
+	close(dir->fd);
+	dir->fd = -1;
+}
+
+/* ---- one lab ---- */
+
+enum lab_claim lab_claim(const struct lab_dir *dir, const char *name, struct lab_holder *holder)
+{
+	char path[PATH_MAX], text[64] = "";
+	enum lab_claim claim = LAB_STALE;
+	struct stat st;
+	ssize_t got;
+	int fd;
+
+	memset(holder, 0, sizeof(*holder));
+	if (dir->fd < 0 || fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return LAB_NONE;
+	if (join(path, name, "lock"))
+		return LAB_NONE;
+	fd = openat(dir->fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return LAB_STALE;
+	if (flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK) {
+		claim = LAB_ALIVE;
+		got = read(fd, text, sizeof(text) - 1);
+		if (got > 0)
+			sscanf(text, "%d %" SCNu32 " %" SCNu32, &holder->pid, &holder->net,
+			       &holder->prefix);
+	}
+	close(fd);
+	return claim;
+}
+
+int lab_state_create(const struct lab_dir *dir, const char *name, struct lab_error *e)
+{
+	char path[PATH_MAX];
+	int fd = -1;
+
+	if (!mkdirat(dir->fd, name, 0755) && !join(path, name, "lock"))
+		fd = openat(dir->fd, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+			    0644);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB)) {
+		int err = errno;
+
+		if (fd >= 0)
+			close(fd);
+		lab_state_remove(dir, name);
+		return lab_fail(e, err, "cannot make %.200s/%s: %s", dir->path, name,
+				strerror(err));
+	}
+	return fd;
+}
+
+int lab_state_set_holder(int lock, const struct lab_holder *holder, struct lab_error *e)
+{
+	char text[64];
+	/* Always as long: who reads while it changes sees the one or the other. */
+	int len = snprintf(text, sizeof(text), "%10d %10" PRIu32 " %2" PRIu32 "\n",
+			   (int)holder->pid, holder->net, holder->prefix);
+
+	if (pwrite(lock, text, (size_t)len, 0) != len)
+		return lab_fail(e, errno, "cannot write the lock file: %s", strerror(errno));
+	return 0;
+}
+
+static uint64_t pid_namespace(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+int lab_state_write(const struct lab *lab, const char *dir, struct lab_error *e)
+{
+	char path[PATH_MAX], fresh[PATH_MAX];
+	char pgft[FABRIC_TUPLE_MAX], routing[FABRIC_ROUTING_NAME_MAX];
+	const struct lab_spec *s = &lab->spec;
+	json_t *json;
+	int ret = -1;
+
+	fabric_pgft_print(&s->tree, pgft);
+	fabric_routing_print(&s->routing, routing);
+	json = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I}", "name", s->name,
+			 "pgft", pgft, "routing", routing, "rate", (json_int_t)s->rate, "mtu",
+			 (json_int_t)s->mtu, "net", (json_int_t)s->net, "prefix",
+			 (json_int_t)s->prefix, "user", lab->user, "pid", (json_int_t)lab->holder,
+			 "pidns", (json_int_t)pid_namespace(lab->holder), "since",
+			 (json_int_t)lab->since);
+	if (json && !join(path, dir, "lab.json") && !join(fresh, dir, "lab.json.new")) {
+		ret = json_dump_file(json, fresh, JSON_INDENT(1));
+		if (!ret)
+			ret = rename(fresh, path);
+	}
+	json_decref(json);
+	return ret ? lab_fail(e, errno ? errno : ENOMEM, "cannot write %.200s/lab.json: %s", dir,
+			      strerror(errno))
+		   : 0;
+}
+
+static int from_json(json_t *json, const char *name, struct lab *lab, uint64_t *pidns)
+{
+	const char *pgft, *routing;
+	json_int_t rate, mtu, net, prefix, pid, ns, since;
+	char why[256];
+	int user;
+
+	memset(lab, 0, sizeof(*lab));
+	if (json_unpack(json, "{s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I}", "pgft", &pgft,
+			"routing", &routing, "rate", &rate, "mtu", &mtu, "net", &net, "prefix",
+			&prefix, "user", &user, "pid", &pid, "pidns", &ns, "since", &since))
+		return -EINVAL;
+	if (fabric_pgft_parse(&lab->spec.tree, pgft, why, sizeof(why)) ||
+	    fabric_routing_parse(&lab->spec.routing, routing, why, sizeof(why)))
+		return -EINVAL;
+	if (prefix < 1 || prefix > 31)
+		return -EINVAL;
+	snprintf(lab->spec.name, sizeof(lab->spec.name), "%s", name);
+	lab->spec.rate = (uint64_t)rate;
+	lab->spec.mtu = (uint32_t)mtu;
+	lab->spec.net = (uint32_t)net;
+	lab->spec.prefix = (uint32_t)prefix;
+	lab->user = user;
+	lab->holder = (pid_t)pid;
+	lab->since = since;
+	*pidns = (uint64_t)ns;
+	return 0;
+}
+
+int lab_state_read(const struct lab_dir *dir, const char *name, struct lab *lab,
+		   struct lab_error *e)
+{
+	char path[PATH_MAX];
+	uint64_t pidns = 0;
+	json_error_t where;
+	json_t *json;
+	int ret;
+
+	if (snprintf(path, sizeof(path), "%s/%s/lab.json", dir->path, name) >= (int)sizeof(path))
+		return lab_fail(e, ENAMETOOLONG, "the path of lab '%s' is too long", name);
+	if (access(path, F_OK))
+		return lab_fail(e, ENOENT, "lab '%s' is still coming up", name);
+	json = json_load_file(path, 0, &where);
+	ret = json ? from_json(json, name, lab, &pidns) : -EINVAL;
+	json_decref(json);
+	if (ret)
+		return lab_fail(e, EINVAL, "%.200s is damaged; 'weft lab down %s' removes the lab",
+				path, name);
+	/* Inside the lab its holder is process 1, unless /proc is the machine's. */
+	if (pidns && pid_namespace(1) == pidns)
+		lab->holder = 1;
+	return 0;
+}
+
+void lab_state_remove(const struct lab_dir *dir, const char *name)
+{
+	static const char *const files[] = {"lab.json", "lab.json.new", "hosts", "lock"};
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
+		if (!join(path, name, files[i]))
+			unlinkat(dir->fd, path, 0);
+	unlinkat(dir->fd, name, AT_REMOVEDIR);
+}
+
+/* ---- all labs ---- */
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int lab_names(const struct lab_dir *dir, char ***names, size_t *n, struct lab_error *e)
+{
+	struct dirent *entry;
+	char **list = NULL;
+	DIR *stream;
+	int fd;
+
+	*names = NULL;
+	*n = 0;
+	if (dir->fd < 0)
+		return 0;
+	fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	stream = fd < 0 ? NULL : fdopendir(fd);
+	if (!stream) {
+		if (fd >= 0)
+			close(fd);
+		return lab_fail(e, errno, "cannot read %.200s: %s", dir->path, strerror(errno));
+	}
+	while ((entry = readdir(stream))) {
+		struct lab_error ignored;
+		char **more;
+
+		if (lab_name_check(entry->d_name, &ignored))
+			continue;
+		more = realloc(list, (*n + 1) * sizeof(*list));
+		if (more)
+			list = more;
+		if (!more || !(list[*n] = strdup(entry->d_name)))
+			break;
+		++*n;
+	}
+	closedir(stream);
+	if (entry) {
+		lab_names_free(list, *n);
+		return lab_fail(e, ENOMEM, "out of memory");
+	}
+	if (*n)
+		qsort(list, *n, sizeof(*list), by_name);
+	*names = list;
+	return 0;
+}
+
+void lab_names_free(char **names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+}
+
+int lab_open(struct lab *lab, const char *name, struct lab_error *e)
+{
+	struct lab_dir dir;
+	enum lab_claim claim = LAB_NONE;
+	struct lab_holder holder;
+	int ret = lab_name_check(name, e);
+
+	if (!ret)
+		ret = lab_dir_open(&dir, false, e);
+	if (ret)
+		return ret;
+	claim = lab_claim(&dir, name, &holder);
+	if (claim == LAB_ALIVE)
+		ret = lab_state_read(&dir, name, lab, e);
+	lab_dir_close(&dir);
+	if (claim == LAB_NONE)
+		return lab_fail(e, ENOENT,
+				"there is no lab '%s'; 'weft lab list' shows those there are",
+				name);
+	if (claim == LAB_STALE)
+		return lab_fail(e, ENOENT, "lab '%s' is dead; 'weft lab down %s' removes its files",
+				name, name);
+	return ret;
+}
+
+int lab_each(int (*fn)(const struct lab *lab, void *arg), void *arg, struct lab_error *e)
+{
+	struct lab_error ignored;
+	struct lab_dir dir;
+	char **names;
+	size_t n;
+	int ret = lab_dir_open(&dir, false, e);
+
+	if (ret)
+		return ret;
+	ret = lab_names(&dir, &names, &n, e);
+	for (size_t i = 0; !ret && i < n; i++) {
+		struct lab lab;
+		struct lab_holder holder;
+
+		if (lab_claim(&dir, names[i], &holder) == LAB_ALIVE &&
+		    !lab_state_read(&dir, names[i], &lab, &ignored))
+			ret = fn(&lab, arg);
+	}
+	lab_names_free(names, n);
+	lab_dir_close(&dir);
+	return ret;
+}

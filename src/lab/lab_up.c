@@ -1,0 +1,381 @@
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lab.h"
+#include "lab_build.h"
+#include "lab_net.h"
+#include "lab_state.h"
+
+/* ---- the holder ---- */
+
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/* In a user namespace of our own we are root. */
+static int become_root(uid_t uid, gid_t gid, struct lab_error *e)
+{
+	char map[64];
+	int ret;
+
+	write_file("/proc/self/setgroups", "deny");
+	snprintf(map, sizeof(map), "0 %ju 1\n", (uintmax_t)uid);
+	ret = write_file("/proc/self/uid_map", map);
+	snprintf(map, sizeof(map), "0 %ju 1\n", (uintmax_t)gid);
+	if (!ret)
+		ret = write_file("/proc/self/gid_map", map);
+	return ret ? lab_fail(e, -ret, "cannot become root in a user namespace: %s", strerror(-ret))
+		   : 0;
+}
+
+/* What the holder has open by itself; all else is namespaces (lab_build.c). */
+enum { LOCK_FD = 3, REPORT_FD = 4 };
+
+/* Whoever waits for our output must not wait for us. */
+static void detach(int report, int lock)
+{
+	int null = open("/dev/null", O_RDWR);
+	int high_lock = fcntl(lock, F_DUPFD, REPORT_FD + 1),
+	    high_report = fcntl(report, F_DUPFD, REPORT_FD + 1);
+
+	setsid();
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		dup2(null, fd);
+	dup3(high_lock, LOCK_FD, O_CLOEXEC);
+	dup3(high_report, REPORT_FD, O_CLOEXEC);
+	syscall(SYS_close_range, REPORT_FD + 1, ~0U, 0);
+	if (chdir("/"))
+		return;
+}
+
+static bool nobody_listens(void)
+{
+	struct pollfd p = {.fd = REPORT_FD, .events = POLLOUT};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+}
+
+static void tell(const struct lab_error *e)
+{
+	/* Less than PIPE_BUF: whole or not at all. */
+	if (write(REPORT_FD, e, sizeof(*e)) < 0)
+		_exit(1);
+}
+
+struct start {
+	const struct lab_spec *spec;
+	char hosts[PATH_MAX];
+	bool user;
+	int report, lock;
+};
+
+/* Builds, then sleeps until it is killed. As process 1 it is the parent of orphans, and of
+ * everything's end: with it the kernel kills all that runs in the lab. */
+static void __attribute__((noreturn)) hold(const struct start *start, uid_t uid, gid_t gid)
+{
+	struct lab_error e = {0};
+	sigset_t none;
+
+	prctl(PR_SET_NAME, "weft-lab");
+	/* A lab that is half built goes with whoever builds it. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	detach(start->report, start->lock);
+	if (nobody_listens())
+		_exit(1);
+	signal(SIGCHLD, SIG_IGN); /* the kernel reaps */
+	signal(SIGPIPE, SIG_IGN);
+	umask(022);
+	if (!(start->user && become_root(uid, gid, &e)))
+		lab_build(start->spec, start->hosts, &e);
+	if (e.code) {
+		tell(&e);
+		_exit(1);
+	}
+	prctl(PR_SET_PDEATHSIG, 0);
+	tell(&e);
+	close(REPORT_FD);
+	sigemptyset(&none);
+	for (;;)
+		sigsuspend(&none);
+}
+
+static pid_t start_holder(const struct start *start, struct lab_error *e)
+{
+	unsigned long flags = CLONE_NEWNS | CLONE_NEWPID | SIGCHLD;
+	uid_t uid = geteuid();
+	gid_t gid = getegid();
+	pid_t pid;
+
+	if (start->user)
+		flags |= CLONE_NEWUSER;
+	/* As fork(2): no stack of its own. */
+	pid = (pid_t)syscall(SYS_clone, flags, NULL, NULL, NULL, NULL);
+	if (!pid)
+		hold(start, uid, gid);
+	if (pid > 0)
+		return pid;
+	if ((errno == EPERM || errno == ENOSPC) && start->user)
+		return lab_fail(
+			e, EPERM,
+			"no permission to make namespaces: run it as root, or let users make "
+			"user namespaces (sysctl kernel.unprivileged_userns_clone=1, "
+			"user.max_user_namespaces > 0; never possible in a chroot)");
+	if (errno == EPERM)
+		return lab_fail(
+			e, EPERM,
+			"no permission to make namespaces (CAP_SYS_ADMIN): is this a container? "
+			"It has to be a privileged one");
+	if (errno == ENOSPC)
+		return lab_fail(e, ENOSPC,
+				"no more namespaces are allowed here; see sysctl user.max_*");
+	return lab_fail(e, errno, "cannot start the lab's process: %s", strerror(errno));
+}
+
+/* ---- waiting for it ---- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	interrupted = number;
+}
+
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+#define SIGNALS (sizeof(signals) / sizeof(*signals))
+
+static void catch_signals(struct sigaction old[SIGNALS])
+{
+	struct sigaction act = {.sa_handler = on_signal}; /* no SA_RESTART: read() returns */
+
+	interrupted = 0;
+	for (size_t i = 0; i < SIGNALS; i++)
+		sigaction(signals[i], &act, &old[i]);
+}
+
+static void release_signals(const struct sigaction old[SIGNALS])
+{
+	for (size_t i = 0; i < SIGNALS; i++)
+		sigaction(signals[i], &old[i], NULL);
+}
+
+static int wait_for(int report, struct lab_error *e)
+{
+	struct lab_error told;
+	ssize_t got;
+
+	do {
+		if (interrupted)
+			return lab_fail(e, EINTR, "interrupted; nothing is left of the lab");
+		got = read(report, &told, sizeof(told));
+	} while (got < 0 && errno == EINTR);
+	if (got != sizeof(told))
+		return lab_fail(e, ECHILD, "the lab's process died while building it");
+	if (!told.code)
+		return 0;
+	*e = told;
+	e->text[sizeof(e->text) - 1] = '\0';
+	return -e->code;
+}
+
+static void kill_holder(pid_t holder)
+{
+	kill(holder, SIGKILL);
+	while (waitpid(holder, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+/* ---- claiming name and addresses ---- */
+
+static int choose_net(const struct lab_dir *dir, struct lab_spec *spec, struct lab_error *e)
+{
+	struct lab_nets nets = {0};
+	char **names;
+	size_t n;
+	int ret = lab_names(dir, &names, &n, e);
+
+	if (ret)
+		return ret;
+	for (size_t i = 0; !ret && i < n; i++) {
+		struct lab_holder other;
+
+		if (lab_claim(dir, names[i], &other) == LAB_ALIVE && other.prefix)
+			ret = lab_nets_add(&nets, other.net, other.prefix);
+	}
+	lab_names_free(names, n);
+	if (ret)
+		ret = lab_fail(e, -ret, "out of memory");
+	if (!ret)
+		ret = lab_nets_machine(&nets, e);
+	if (!ret) {
+		ret = lab_nets_choose(&nets, lab_address_count(spec), &spec->net, &spec->prefix);
+		if (ret == -E2BIG)
+			lab_fail(e, E2BIG, "the lab needs %llu addresses, more than 10.0.0.0/8 has",
+				 (unsigned long long)lab_address_count(spec));
+		else if (ret)
+			lab_fail(e, -ret,
+				 "no block of private addresses is free on this machine that is "
+				 "large enough for the lab");
+	}
+	lab_nets_free(&nets);
+	return ret;
+}
+
+/* What its hosts see as /etc/hosts. */
+static int write_hosts(const struct lab_spec *s, const char *path, struct lab_error *e)
+{
+	FILE *to = fopen(path, "we");
+
+	if (!to)
+		return lab_fail(e, errno, "cannot write %.200s: %s", path, strerror(errno));
+	fputs("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n", to);
+	for (uint32_t i = 0; i < fabric_nodes(&s->tree); i++) {
+		struct fabric_node n = fabric_node(&s->tree, i);
+		char name[FABRIC_NAME_MAX], host[LAB_HOST_NAME_MAX], text[INET_ADDRSTRLEN];
+		struct in_addr addr = lab_address(s, n, 0);
+
+		fabric_name(n, name);
+		lab_host_name(s, n, host);
+		inet_ntop(AF_INET, &addr, text, sizeof(text));
+		fprintf(to, "%s %s %s\n", text, name, host);
+	}
+	if (fclose(to))
+		return lab_fail(e, errno, "cannot write %.200s: %s", path, strerror(errno));
+	return 0;
+}
+
+/* Takes the name; the lock, or -errno. */
+static int claim(const struct lab_dir *dir, struct lab_spec *spec, struct start *start,
+		 struct lab_error *e)
+{
+	struct lab_holder other;
+	int lock, ret;
+
+	switch (lab_claim(dir, spec->name, &other)) {
+	case LAB_ALIVE:
+		return lab_fail(e, EEXIST,
+				"there is a lab '%s' already; choose another name, or take it down "
+				"with 'weft lab down %s'",
+				spec->name, spec->name);
+	case LAB_STALE:
+		lab_state_remove(dir, spec->name);
+		break;
+	case LAB_NONE:
+		break;
+	}
+	ret = choose_net(dir, spec, e);
+	if (ret)
+		return ret;
+	lock = lab_state_create(dir, spec->name, e);
+	if (lock < 0)
+		return lock;
+	other = (struct lab_holder){.net = spec->net, .prefix = spec->prefix};
+	ret = lab_state_set_holder(lock, &other, e);
+	if (snprintf(start->hosts, PATH_MAX, "%s/%s/hosts", dir->path, spec->name) >= PATH_MAX)
+		ret = lab_fail(e, ENAMETOOLONG, "the path of the lab's directory is too long");
+	if (!ret)
+		ret = write_hosts(spec, start->hosts, e);
+	if (!ret)
+		return lock;
+	close(lock);
+	lab_state_remove(dir, spec->name);
+	return ret;
+}
+
+static void unclaim(const char *name)
+{
+	struct lab_error ignored;
+	struct lab_dir dir;
+
+	if (lab_dir_open(&dir, false, &ignored))
+		return;
+	if (dir.fd >= 0)
+		lab_state_remove(&dir, name);
+	lab_dir_close(&dir);
+}
+
+/* ---- all together ---- */
+
+static int build(struct start *start, struct lab *lab, struct lab_error *e)
+{
+	struct lab_holder holder = {.net = start->spec->net, .prefix = start->spec->prefix};
+	char *dir = strndup(start->hosts, strlen(start->hosts) - strlen("/hosts"));
+	int report[2], ret;
+
+	if (!dir || pipe2(report, O_CLOEXEC)) {
+		free(dir);
+		return lab_fail(e, errno, "cannot start: %s", strerror(errno));
+	}
+	start->report = report[1];
+	lab->holder = start_holder(start, e);
+	close(report[1]);
+	ret = lab->holder < 0 ? (int)lab->holder : 0;
+	if (!ret) {
+		holder.pid = lab->holder;
+		ret = lab_state_set_holder(start->lock, &holder, e);
+		if (!ret)
+			ret = wait_for(report[0], e);
+		lab->since = time(NULL);
+		if (!ret)
+			ret = lab_state_write(lab, dir, e);
+		if (ret)
+			kill_holder(lab->holder);
+	}
+	close(report[0]);
+	free(dir);
+	return ret;
+}
+
+int lab_up(struct lab_spec *spec, struct lab *lab, struct lab_error *e)
+{
+	struct sigaction old[SIGNALS];
+	struct start start = {.spec = spec, .user = geteuid() != 0};
+	struct lab_dir dir;
+	int ret;
+
+	memset(e, 0, sizeof(*e));
+	ret = lab_name_check(spec->name, e);
+	if (!ret && fabric_nodes(&spec->tree) > LAB_NODES_MAX)
+		ret = lab_fail(e, E2BIG, "the tree has %u hosts and switches; a lab has at most %d",
+			       fabric_nodes(&spec->tree), LAB_NODES_MAX);
+	if (!ret)
+		ret = lab_dir_open(&dir, true, e);
+	if (ret)
+		return ret;
+	catch_signals(old);
+	start.lock = claim(&dir, spec, &start, e);
+	lab_dir_close(&dir);
+	if (start.lock < 0) {
+		ret = start.lock;
+	} else {
+		*lab = (struct lab){.spec = *spec, .user = start.user};
+		ret = build(&start, lab, e);
+		close(start.lock);
+		if (ret)
+			unclaim(spec->name);
+	}
+	release_signals(old);
+	return ret;
+}

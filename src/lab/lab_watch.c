@@ -1,0 +1,218 @@
+#include <errno.h>
+#include <linux/gen_stats.h>
+#include <linux/if_link.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab.h"
+#include "lab_nl.h"
+#include "lab_node.h"
+#include "util_clock.h"
+
+struct lab_watch {
+	struct lab lab;
+	struct lab_nl *nl;     /* of each node */
+	struct lab_load *last; /* of each cable */
+	uint64_t last_time;    /* 0: there is none */
+};
+
+static int open_all(struct lab_watch *w, struct lab_error *e)
+{
+	const struct fabric_pgft *t = &w->lab.spec.tree;
+
+	for (uint32_t i = 0; i < fabric_nodes(t); i++) {
+		int fd = lab_socket(&w->lab, fabric_node(t, i), AF_NETLINK, SOCK_RAW, NETLINK_ROUTE,
+				    e);
+
+		if (fd < 0)
+			return fd;
+		lab_nl_init(&w->nl[i], fd);
+	}
+	return 0;
+}
+
+int lab_watch_open(struct lab_watch **out, const struct lab *lab, struct lab_error *e)
+{
+	struct lab_watch *w = calloc(1, sizeof(*w));
+	uint32_t nodes = fabric_nodes(&lab->spec.tree);
+	int ret;
+
+	if (w) {
+		w->lab = *lab;
+		w->nl = calloc(nodes, sizeof(*w->nl));
+		w->last = calloc(fabric_cables(&lab->spec.tree), sizeof(*w->last));
+	}
+	if (!w || !w->nl || !w->last) {
+		if (w) {
+			free(w->nl);
+			free(w->last);
+		}
+		free(w);
+		return lab_fail(e, ENOMEM, "out of memory");
+	}
+	for (uint32_t i = 0; i < nodes; i++)
+		w->nl[i].fd = -1;
+	ret = open_all(w, e);
+	if (ret)
+		lab_watch_close(w);
+	else
+		*out = w;
+	return ret;
+}
+
+void lab_watch_close(struct lab_watch *w)
+{
+	for (uint32_t i = 0; i < fabric_nodes(&w->lab.spec.tree); i++)
+		lab_nl_close(&w->nl[i]);
+	free(w->nl);
+	free(w->last);
+	free(w);
+}
+
+/* ---- counters ---- */
+
+struct sampling {
+	const struct lab_spec *spec;
+	struct fabric_node node;
+	struct lab_load *load;
+};
+
+/* The direction that this interface sends in. */
+static struct lab_flow *flow_of(const struct sampling *s, int ifindex, struct lab_load **load)
+{
+	struct fabric_cable c;
+	struct lab_port p;
+
+	if (ifindex < 0 || !lab_port_of(s->spec, s->node, (uint32_t)ifindex, &p))
+		return NULL;
+	c = lab_port_cable(s->spec, p);
+	*load = &s->load[fabric_cable_number(&s->spec->tree, &c)];
+	return p.up ? &(*load)->up : &(*load)->down;
+}
+
+static int count_link(const struct nlmsghdr *h, void *arg)
+{
+	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(h);
+	struct rtnl_link_stats64 stats;
+	const struct nlattr *attr;
+	struct lab_load *load;
+	struct lab_flow *flow = flow_of(arg, ifi->ifi_index, &load);
+
+	if (!flow)
+		return MNL_CB_OK;
+	if (!(ifi->ifi_flags & IFF_UP))
+		load->alive = false;
+	mnl_attr_for_each(attr, h, sizeof(*ifi))
+	{
+		if (mnl_attr_get_type(attr) != IFLA_STATS64)
+			continue;
+		memset(&stats, 0, sizeof(stats));
+		memcpy(&stats, mnl_attr_get_payload(attr),
+		       mnl_attr_get_payload_len(attr) < sizeof(stats)
+			       ? mnl_attr_get_payload_len(attr)
+			       : sizeof(stats));
+		flow->bytes = stats.tx_bytes;
+		flow->packets = stats.tx_packets;
+		flow->drops += stats.tx_dropped;
+	}
+	return MNL_CB_OK;
+}
+
+static int count_queue(const struct nlmsghdr *h, void *arg)
+{
+	const struct tcmsg *tc = mnl_nlmsg_get_payload(h);
+	const struct nlattr *attr, *inner;
+	struct gnet_stats_queue queue;
+	struct lab_load *load;
+	struct lab_flow *flow = flow_of(arg, tc->tcm_ifindex, &load);
+
+	if (!flow || tc->tcm_parent != TC_H_ROOT)
+		return MNL_CB_OK;
+	mnl_attr_for_each(attr, h, sizeof(*tc))
+	{
+		if (mnl_attr_get_type(attr) != TCA_STATS2)
+			continue;
+		mnl_attr_for_each_nested(inner, attr)
+		{
+			if (mnl_attr_get_type(inner) != TCA_STATS_QUEUE ||
+			    mnl_attr_get_payload_len(inner) < sizeof(queue))
+				continue;
+			memcpy(&queue, mnl_attr_get_payload(inner), sizeof(queue));
+			flow->drops += queue.drops;
+			flow->backlog = queue.backlog;
+		}
+	}
+	return MNL_CB_OK;
+}
+
+static int count_node(struct lab_watch *w, struct fabric_node n, struct lab_load *load,
+		      struct lab_error *e)
+{
+	struct lab_nl *nl = &w->nl[fabric_number(&w->lab.spec.tree, n)];
+	struct sampling s = {&w->lab.spec, n, load};
+	struct nlmsghdr *h;
+	char buf[256];
+	int ret;
+
+	h = mnl_nlmsg_put_header(buf);
+	h->nlmsg_type = RTM_GETLINK;
+	mnl_nlmsg_put_extra_header(h, sizeof(struct ifinfomsg));
+	ret = lab_nl_dump(nl, h, count_link, &s, "interfaces", e);
+	if (ret || !w->lab.spec.rate)
+		return ret;
+	h = mnl_nlmsg_put_header(buf);
+	h->nlmsg_type = RTM_GETQDISC;
+	mnl_nlmsg_put_extra_header(h, sizeof(struct tcmsg));
+	return lab_nl_dump(nl, h, count_queue, &s, "queues", e);
+}
+
+static double bits_per_second(const struct lab_flow *now, const struct lab_flow *before,
+			      uint64_t ns)
+{
+	/* A cable that was made anew counts from zero. */
+	uint64_t bytes = now->bytes >= before->bytes ? now->bytes - before->bytes : now->bytes;
+
+	return ns ? (double)bytes * 8e9 / (double)ns : 0;
+}
+
+/* Without a rate there is no whole to be a part of: the fastest direction is taken for it. */
+static void utilise(struct lab_watch *w, struct lab_load *load, uint64_t ns)
+{
+	uint32_t n = fabric_cables(&w->lab.spec.tree);
+	double whole = (double)w->lab.spec.rate;
+
+	for (uint32_t i = 0; i < n; i++) {
+		load[i].up.utilisation = bits_per_second(&load[i].up, &w->last[i].up, ns);
+		load[i].down.utilisation = bits_per_second(&load[i].down, &w->last[i].down, ns);
+	}
+	for (uint32_t i = 0; !w->lab.spec.rate && i < n; i++) {
+		whole = load[i].up.utilisation > whole ? load[i].up.utilisation : whole;
+		whole = load[i].down.utilisation > whole ? load[i].down.utilisation : whole;
+	}
+	for (uint32_t i = 0; whole > 0 && i < n; i++) {
+		load[i].up.utilisation /= whole;
+		load[i].down.utilisation /= whole;
+	}
+}
+
+int lab_watch_sample(struct lab_watch *w, struct lab_load *load, struct lab_error *e)
+{
+	const struct fabric_pgft *t = &w->lab.spec.tree;
+	uint64_t now = util_now_ns();
+	int ret = 0;
+
+	memset(load, 0, fabric_cables(t) * sizeof(*load));
+	for (uint32_t i = 0; i < fabric_cables(t); i++)
+		load[i].alive = true;
+	for (uint32_t i = 0; !ret && i < fabric_nodes(t); i++)
+		ret = count_node(w, fabric_node(t, i), load, e);
+	if (ret)
+		return ret;
+	utilise(w, load, w->last_time ? now - w->last_time : 0);
+	memcpy(w->last, load, fabric_cables(t) * sizeof(*load));
+	w->last_time = now;
+	return 0;
+}
