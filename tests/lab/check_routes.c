@@ -387,6 +387,7 @@ int main(int argc, char **argv)
 	read_routes(lab);
 	if (argc == 4 && !strcmp(argv[1], "--path")) {
 		walk(find(argv[2]), find(argv[3])->index, 0, true, true);
+		json_decref(lab);
 		return 0;
 	}
 	for (uint32_t from = 0; from < hosts; from++)
