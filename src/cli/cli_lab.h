@@ -68,6 +68,7 @@ static inline uint32_t cli_lab_switches(const struct lab *lab)
 struct cli_lab_measure {
 	const struct lab *lab;
 	struct lab_watch *watch;
+	int holder; /* its pidfd: open sockets keep the namespaces, but not the lab */
 	uint32_t cables;
 	struct lab_load *before, *now;
 	uint64_t at;    /* when `now` was taken */

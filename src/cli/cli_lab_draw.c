@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,9 +36,9 @@ static struct fabric_draw_cable *cables(const struct cli_lab_measure *m)
 		list[i].down = m->now[i].down.utilisation;
 		list[i].broken = !m->now[i].alive;
 		snprintf(list[i].note, sizeof(list[i].note),
-			 "up %.1f Mbit/s, down %.1f Mbit/s, %llu dropped", cli_lab_mbit(m, i, true),
-			 cli_lab_mbit(m, i, false),
-			 (unsigned long long)(m->now[i].up.drops + m->now[i].down.drops));
+			 "up %.1f Mbit/s, down %.1f Mbit/s, %" PRIu64 " dropped",
+			 cli_lab_mbit(m, i, true), cli_lab_mbit(m, i, false),
+			 m->now[i].up.drops + m->now[i].down.drops);
 	}
 	return list;
 }

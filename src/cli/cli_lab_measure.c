@@ -2,8 +2,11 @@
 #include "cli_lab.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "util_clock.h"
@@ -14,6 +17,7 @@ int cli_lab_measure_open(struct cli_lab_measure *m, const struct lab *lab, struc
 
 	memset(m, 0, sizeof(*m));
 	m->lab = lab;
+	m->holder = (int)syscall(SYS_pidfd_open, lab->holder, 0);
 	m->cables = fabric_cables(&lab->spec.tree);
 	m->before = calloc(m->cables, sizeof(*m->before));
 	m->now = calloc(m->cables, sizeof(*m->now));
@@ -28,11 +32,21 @@ int cli_lab_measure_open(struct cli_lab_measure *m, const struct lab *lab, struc
 	return ret;
 }
 
+/* A kernel without pidfds can not tell; then the counters just stand still. */
+static bool gone(const struct cli_lab_measure *m)
+{
+	struct pollfd p = {.fd = m->holder, .events = POLLIN};
+
+	return m->holder >= 0 && poll(&p, 1, 0) == 1;
+}
+
 int cli_lab_measure_look(struct cli_lab_measure *m, struct lab_error *e)
 {
 	struct lab_load *swap = m->before;
 	uint64_t at = util_now_ns();
 
+	if (gone(m))
+		return lab_fail(e, ESRCH, "lab %s is gone", m->lab->spec.name);
 	m->before = m->now;
 	m->now = swap;
 	m->seconds = (double)(at - m->at) / UTIL_NS_PER_S;
@@ -44,9 +58,12 @@ void cli_lab_measure_close(struct cli_lab_measure *m)
 {
 	if (m->watch)
 		lab_watch_close(m->watch);
+	if (m->holder >= 0)
+		close(m->holder);
 	free(m->before);
 	free(m->now);
 	memset(m, 0, sizeof(*m));
+	m->holder = -1;
 }
 
 int cli_lab_measure_once(struct cli_lab_measure *m, const struct lab *lab, uint64_t interval)

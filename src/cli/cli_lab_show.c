@@ -77,7 +77,7 @@ static void print_cables(const struct cli_lab_measure *m)
 	const struct fabric_pgft *tree = &m->lab->spec.tree;
 	char name[FABRIC_CABLE_NAME_MAX];
 
-	printf("\nCables (over %.1f s)\n", m->seconds);
+	printf("\nCables (over %.3g s)\n", m->seconds);
 	printf("  %-18s%30s  %30s\n", "", "up: bytes packets   drops load",
 	       "down: bytes packets   drops load");
 	for (uint32_t i = 0; i < m->cables; i++) {

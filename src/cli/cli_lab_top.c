@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <langinfo.h>
 #include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -49,14 +50,23 @@ struct top {
 	bool utf8, colour;
 };
 
+/* In whole percents: of several full cables, the one that drops packets is the hot spot, and
+ * the ones behind it are only full. */
+static long percent(const struct row *r)
+{
+	return lround(100 * r->utilisation);
+}
+
 static int hotter(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	if (x->utilisation != y->utilisation)
-		return x->utilisation > y->utilisation ? -1 : 1;
+	if (percent(x) != percent(y))
+		return percent(x) > percent(y) ? -1 : 1;
 	if (x->drops != y->drops)
 		return x->drops > y->drops ? -1 : 1;
+	if (x->backlog != y->backlog)
+		return x->backlog > y->backlog ? -1 : 1;
 	if (x->cable != y->cable)
 		return x->cable < y->cable ? -1 : 1;
 	return y->up - x->up;
@@ -172,7 +182,7 @@ static void print_page(const struct top *t, int columns, size_t rows, FILE *to)
 	struct cli_lab_texts text;
 
 	cli_lab_texts(&t->lab, &text);
-	fprintf(to, "lab %s: %u cables, %s, %s, over %.1f s\n", t->lab.spec.name, t->m.cables,
+	fprintf(to, "lab %s: %u cables, %s, %s, over %.2g s\n", t->lab.spec.name, t->m.cables,
 		text.rate, text.routing, t->m.seconds);
 	fprintf(to, "%-*s %-*s %9s %6s ", 2 * l.name + 4, "CABLE", 2 * l.name + 3, "DIRECTION",
 		"MBIT/S", "LOAD");

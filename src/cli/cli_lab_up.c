@@ -106,7 +106,9 @@ static int complete_spec(struct lab_spec *spec, const char *name, const struct u
 		return cli_try_help();
 	}
 	if (fabric_pgft_parse(&spec->tree, o->tree, why, sizeof(why)))
-		return cli_error("--pgft \"%.100s\": %s", o->tree, why);
+		/* A shell takes what follows a bare ';' for the next command. */
+		return cli_error("--pgft \"%.100s\": %s%s", o->tree, why,
+				 strchr(o->tree, ';') ? "" : "; in a shell it needs quotes");
 	if (fabric_routing_parse(&spec->routing, o->routing, why, sizeof(why)))
 		return cli_error("--routing %.100s: %s", o->routing, why);
 	return CLI_OK;
@@ -122,7 +124,7 @@ static void print_up(const struct lab *lab, double seconds)
 
 	cli_lab_texts(lab, &t);
 	cli_lab_address(s, first, 0, addr);
-	printf("Lab %s is up after %.1f s.\n\n", s->name, seconds);
+	printf("Lab %s is up after %.2f s.\n\n", s->name, seconds);
 	printf("  hosts      %u (h0 to h%u)\n", hosts, hosts - 1);
 	printf("  switches   %u\n", cli_lab_switches(lab));
 	printf("  cables     %u, %s%s, MTU %u\n", fabric_cables(&s->tree), t.rate,

@@ -9,6 +9,7 @@ const struct cli_command cli_commands[] = {
 	{"verbs", "run a verbs program on the software RNIC", cli_verbs},
 	{"env", "print the variables that do the same, for eval", cli_env},
 	{"lab", "build virtual clusters: fat trees of network namespaces", cli_lab},
+	{"run", "start an MPI program, on a lab or locally", cli_run},
 	{"info", "show devices, libraries, tunables and what is missing", cli_info},
 	{"help", "explain a command", cli_help},
 	{0},

@@ -205,7 +205,7 @@ static int configure(const struct lab_spec *s, struct fabric_node n, struct lab_
 	for (uint32_t i = 0; !ret && i < lab_port_count(s, n); i++)
 		ret = lab_node_port(nl, s, lab_port(s, n, i), e);
 	if (!ret)
-		ret = lab_node_routes(nl, s, n, e);
+		ret = lab_node_routes(nl, s, n, NULL, e);
 	return ret ? ret : lab_nl_flush(nl, e);
 }
 

@@ -4,8 +4,11 @@
  * there is a choice: nobody tells the other switches, which is what routing protocols and
  * subnet managers are for. Healing brings back what lab_node.h says.
  */
+#include <errno.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <stdlib.h>
 #include <sys/socket.h>
-#include <linux/netlink.h>
 
 #include "lab.h"
 #include "lab_nl.h"
@@ -36,19 +39,59 @@ static int fail_end(const struct lab *lab, struct lab_port p, struct lab_error *
 	return ret;
 }
 
-static int heal_end(const struct lab *lab, struct lab_port p, struct lab_error *e)
-{
-	struct lab_nl nl;
-	int ret = open_node(lab, p.node, &nl, e);
+struct living {
+	const struct lab_spec *spec;
+	struct fabric_node node;
+	bool *alive; /* of each port */
+};
 
+static int note_living(const struct nlmsghdr *h, void *arg)
+{
+	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(h);
+	struct living *l = arg;
+	struct lab_port p;
+
+	if (ifi->ifi_index > 0 && lab_port_of(l->spec, l->node, (uint32_t)ifi->ifi_index, &p))
+		l->alive[lab_port_number(l->spec, p)] = ifi->ifi_flags & IFF_UP;
+	return MNL_CB_OK;
+}
+
+/* Brings the port up, then the routes through all ports that are. */
+static int restore(struct lab_nl *nl, const struct lab_spec *s, struct lab_port p, bool *alive,
+		   struct lab_error *e)
+{
+	struct living l = {s, p.node, alive};
+	struct nlmsghdr *h;
+	char buf[256];
+	int ret = lab_node_port(nl, s, p, e);
+
+	if (!ret)
+		ret = lab_nl_flush(nl, e);
 	if (ret)
 		return ret;
-	ret = lab_node_port(&nl, &lab->spec, p, e);
+	h = mnl_nlmsg_put_header(buf);
+	h->nlmsg_type = RTM_GETLINK;
+	mnl_nlmsg_put_extra_header(h, sizeof(struct ifinfomsg));
+	ret = lab_nl_dump(nl, h, note_living, &l, "interfaces", e);
 	if (!ret)
-		ret = lab_node_routes(&nl, &lab->spec, p.node, e);
-	if (!ret)
-		ret = lab_nl_flush(&nl, e);
-	lab_nl_close(&nl);
+		ret = lab_node_routes(nl, s, p.node, alive, e);
+	return ret ? ret : lab_nl_flush(nl, e);
+}
+
+static int heal_end(const struct lab *lab, struct lab_port p, struct lab_error *e)
+{
+	bool *alive = calloc(lab_port_count(&lab->spec, p.node), sizeof(*alive));
+	struct lab_nl nl;
+	int ret;
+
+	if (!alive)
+		return lab_fail(e, ENOMEM, "out of memory");
+	ret = open_node(lab, p.node, &nl, e);
+	if (!ret) {
+		ret = restore(&nl, &lab->spec, p, alive, e);
+		lab_nl_close(&nl);
+	}
+	free(alive);
 	return ret;
 }
 

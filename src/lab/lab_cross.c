@@ -277,11 +277,17 @@ static int send_batch(struct sender *s, struct flow *f, uint64_t n)
 	return passing((int)-ret) ? 0 : (int)ret;
 }
 
+/* When the next batch is due. */
+static uint64_t next_batch(const struct sender *s)
+{
+	return s->base + (uint64_t)((double)(s->handled + s->batch) * s->ns) + 1;
+}
+
 /* A sender that did not get to run makes up for a little; the rest is forgotten, as a burst
  * would not be an even flow. */
 static void forgive(struct sender *s, uint64_t now)
 {
-	uint64_t next = s->base + (uint64_t)((double)s->handled * s->ns);
+	uint64_t next = next_batch(s);
 
 	if (now > next + DEBT_NS)
 		s->base += now - next - DEBT_NS;
@@ -310,9 +316,7 @@ static int send_all(struct sender *s, struct flow *f)
 		else if (now >= end)
 			break;
 		else
-			sleep_until(earliest(
-				s->base + (uint64_t)((double)(s->handled + s->batch) * s->ns) + 1,
-				now + LOOK_NS, end));
+			sleep_until(earliest(next_batch(s), now + LOOK_NS, end));
 		now = util_now_ns();
 		forgive(s, now < end ? now : end);
 	}

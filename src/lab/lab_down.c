@@ -9,7 +9,20 @@
 #include "lab.h"
 #include "lab_state.h"
 
-#define END_MS 20000 /* a lab of thousands of processes takes a while to die */
+#define END_MS 1000
+
+/* The holder is dead only when whoever is waiting for a process in the lab has been told that
+ * it ended; somebody who is stopped, by Ctrl-Z, say, is not told. The lab itself is gone by
+ * then, and the lock with it. Large labs take longer: another try. */
+static bool has_ended(const struct lab_dir *dir, const char *name, struct pollfd *p)
+{
+	struct lab_holder holder;
+
+	for (int i = 0; i < 30; i++)
+		if (poll(p, 1, END_MS) == 1 || lab_claim(dir, name, &holder) != LAB_ALIVE)
+			return true;
+	return false;
+}
 
 /* The lock tells that the holder lives; while it does, its process id is its own. So the
  * descriptor that is taken before the lock is looked at again is that of the holder. */
@@ -29,7 +42,7 @@ static int kill_holder(const struct lab_dir *dir, const char *name, struct lab_e
 	if (p.fd < 0 || syscall(SYS_pidfd_send_signal, p.fd, SIGKILL, NULL, 0))
 		ret = lab_fail(e, errno, "cannot end the process %d of lab '%s': %s",
 			       (int)holder.pid, name, strerror(errno));
-	else if (poll(&p, 1, END_MS) != 1)
+	else if (!has_ended(dir, name, &p))
 		ret = lab_fail(e, ETIMEDOUT, "the process %d of lab '%s' does not end",
 			       (int)holder.pid, name);
 out:
@@ -68,6 +81,7 @@ int lab_down(const char *name, struct lab_error *e)
 
 int lab_down_all(uint32_t *count, struct lab_error *e)
 {
+	struct lab_error each;
 	struct lab_dir dir;
 	char **names;
 	size_t n;
@@ -77,12 +91,16 @@ int lab_down_all(uint32_t *count, struct lab_error *e)
 	if (ret)
 		return ret;
 	ret = lab_names(&dir, &names, &n, e);
-	for (size_t i = 0; !ret && i < n; i++) {
-		ret = down(&dir, names[i], e);
-		*count += !ret;
+	/* One that does not end keeps none of the others. */
+	for (size_t i = 0; i < n; i++) {
+		if (!down(&dir, names[i], &each)) {
+			++*count;
+		} else if (!ret) {
+			*e = each;
+			ret = -e->code;
+		}
 	}
-	if (!ret || n)
-		lab_names_free(names, n);
+	lab_names_free(names, n);
 	lab_dir_close(&dir);
 	return ret;
 }

@@ -1,6 +1,7 @@
 #include "lab_node.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
@@ -8,6 +9,7 @@
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FIRST_IFINDEX 16 /* the kernel may give a new namespace a few of its own */
@@ -26,9 +28,14 @@ struct lab_port lab_port(const struct lab_spec *s, struct fabric_node n, uint32_
 	return (struct lab_port){.node = n, .up = i < up, .port = i < up ? i : i - up};
 }
 
+uint32_t lab_port_number(const struct lab_spec *s, struct lab_port p)
+{
+	return p.port + (p.up ? 0 : fabric_up_ports(&s->tree, p.node.level));
+}
+
 uint32_t lab_port_ifindex(const struct lab_spec *s, struct lab_port p)
 {
-	return FIRST_IFINDEX + p.port + (p.up ? 0 : fabric_up_ports(&s->tree, p.node.level));
+	return FIRST_IFINDEX + lab_port_number(s, p);
 }
 
 bool lab_port_of(const struct lab_spec *s, struct fabric_node n, uint32_t ifindex,
@@ -272,39 +279,64 @@ static void put_hop(struct nlmsghdr *h, const struct lab_spec *s, struct lab_por
 	mnl_attr_put_u32(h, RTA_OIF, lab_port_ifindex(s, p));
 }
 
-static void put_hops(struct nlmsghdr *h, const struct lab_spec *s, struct fabric_node n,
-		     const struct fabric_ports *ports)
+static void put_hops(struct nlmsghdr *h, const struct lab_spec *s, const struct lab_port *ports,
+		     uint32_t n)
 {
 	struct nlattr *nest = mnl_attr_nest_start(h, RTA_MULTIPATH);
 
-	for (uint32_t i = 0; i < ports->count; i++) {
-		struct lab_port p = {n, ports->up, ports->first + i * ports->stride};
-		struct lab_port peer = lab_port_peer(s, p);
+	for (uint32_t i = 0; i < n; i++) {
+		struct lab_port peer = lab_port_peer(s, ports[i]);
 		struct rtnexthop *hop = mnl_nlmsg_put_extra_header(h, sizeof(*hop));
 
 		mnl_attr_put_u32(h, RTA_GATEWAY, lab_address(s, peer.node, 0).s_addr);
 		hop->rtnh_len =
 			(unsigned short)((char *)mnl_nlmsg_get_payload_tail(h) - (char *)hop);
 		hop->rtnh_flags = RTNH_F_ONLINK;
-		hop->rtnh_ifindex = (int)lab_port_ifindex(s, p);
+		hop->rtnh_ifindex = (int)lab_port_ifindex(s, ports[i]);
 	}
 	mnl_attr_nest_end(h, nest);
 }
 
-static int route(struct lab_nl *nl, const struct lab_spec *s, struct fabric_node n, uint32_t dst,
-		 uint32_t prefix, const struct fabric_ports *ports, struct lab_error *e)
-{
-	struct nlmsghdr *h = put_route(nl, dst, prefix, RTN_UNICAST, e);
+/* The node whose routes are made. */
+struct routing {
+	struct lab_nl *nl;
+	const struct lab_spec *s;
+	struct fabric_node node;
+	const bool *alive;
+	struct lab_port *hops; /* room for all ports */
+};
 
+static uint32_t living_hops(const struct routing *r, const struct fabric_ports *ports)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < ports->count; i++) {
+		struct lab_port p = {r->node, ports->up, ports->first + i * ports->stride};
+
+		if (!r->alive || r->alive[lab_port_number(r->s, p)])
+			r->hops[n++] = p;
+	}
+	return n;
+}
+
+static int route(const struct routing *r, uint32_t dst, uint32_t prefix,
+		 const struct fabric_ports *ports, struct lab_error *e)
+{
+	uint32_t n = living_hops(r, ports);
+	struct nlmsghdr *h;
+
+	if (!n)
+		return 0;
+	h = put_route(r->nl, dst, prefix, RTN_UNICAST, e);
 	if (!h)
 		return -e->code;
-	if (n.level == 0)
-		mnl_attr_put_u32(h, RTA_PREFSRC, lab_address(s, n, 0).s_addr);
-	if (ports->count == 1)
-		put_hop(h, s, (struct lab_port){n, ports->up, ports->first});
+	if (r->node.level == 0)
+		mnl_attr_put_u32(h, RTA_PREFSRC, lab_address(r->s, r->node, 0).s_addr);
+	if (n == 1)
+		put_hop(h, r->s, r->hops[0]);
 	else
-		put_hops(h, s, n, ports);
-	lab_nl_done(nl, h);
+		put_hops(h, r->s, r->hops, n);
+	lab_nl_done(r->nl, h);
 	return 0;
 }
 
@@ -319,38 +351,46 @@ static int blackhole(struct lab_nl *nl, const struct lab_spec *s, struct lab_err
 	return 0;
 }
 
-static int routes_to(struct lab_nl *nl, const struct lab_spec *s, struct fabric_node n,
-		     uint32_t host, bool up_is_done, struct lab_error *e)
+static int routes_to(const struct routing *r, uint32_t host, struct lab_error *e)
 {
-	for (uint32_t a = 0; a < 1u << s->routing.lmc; a++) {
-		struct fabric_ports ports = fabric_route(&s->tree, &s->routing, n, host, a);
-		struct in_addr dst = lab_address(s, (struct fabric_node){0, host}, a);
+	for (uint32_t a = 0; a < 1u << r->s->routing.lmc; a++) {
+		struct fabric_ports ports =
+			fabric_route(&r->s->tree, &r->s->routing, r->node, host, a);
+		struct in_addr dst = lab_address(r->s, (struct fabric_node){0, host}, a);
 
-		if (!ports.count || (ports.up && up_is_done))
+		if (ports.count && route(r, ntohl(dst.s_addr), 32, &ports, e))
+			return -e->code;
+	}
+	return 0;
+}
+
+static int all_routes(const struct routing *r, struct lab_error *e)
+{
+	const struct lab_spec *s = r->s;
+	uint32_t up = fabric_up_ports(&s->tree, r->node.level);
+	/* Where all destinations go up alike, one route for the whole lab does. */
+	bool alike = up == 1 || (up && s->routing.kind == FABRIC_ECMP);
+	struct fabric_ports all = {.up = true, .first = 0, .stride = 1, .count = up};
+
+	if (r->node.level > 0 && blackhole(r->nl, s, e))
+		return -e->code;
+	if (alike && route(r, s->net, s->prefix, &all, e))
+		return -e->code;
+	for (uint32_t host = 0; host < fabric_hosts(&s->tree); host++) {
+		if (alike && !fabric_is_below(&s->tree, r->node, host))
 			continue;
-		if (route(nl, s, n, ntohl(dst.s_addr), 32, &ports, e))
+		if (routes_to(r, host, e))
 			return -e->code;
 	}
 	return 0;
 }
 
 int lab_node_routes(struct lab_nl *nl, const struct lab_spec *s, struct fabric_node n,
-		    struct lab_error *e)
+		    const bool *alive, struct lab_error *e)
 {
-	uint32_t up = fabric_up_ports(&s->tree, n.level);
-	/* Where all destinations go up alike, one route for the whole lab does. */
-	bool alike = up == 1 || (up && s->routing.kind == FABRIC_ECMP);
-	struct fabric_ports all = {.up = true, .first = 0, .stride = 1, .count = up};
+	struct routing r = {nl, s, n, alive, calloc(lab_port_count(s, n), sizeof(*r.hops))};
+	int ret = r.hops ? all_routes(&r, e) : lab_fail(e, ENOMEM, "out of memory");
 
-	if (n.level > 0 && blackhole(nl, s, e))
-		return -e->code;
-	if (alike && route(nl, s, n, s->net, s->prefix, &all, e))
-		return -e->code;
-	for (uint32_t host = 0; host < fabric_hosts(&s->tree); host++) {
-		if (alike && !fabric_is_below(&s->tree, n, host))
-			continue;
-		if (routes_to(nl, s, n, host, alike, e))
-			return -e->code;
-	}
-	return 0;
+	free(r.hops);
+	return ret;
 }

@@ -25,6 +25,7 @@ static inline uint32_t lab_port_count(const struct lab_spec *s, struct fabric_no
 
 /* Ports of a node by number: the up-going ones first. */
 struct lab_port lab_port(const struct lab_spec *s, struct fabric_node n, uint32_t i);
+uint32_t lab_port_number(const struct lab_spec *s, struct lab_port p);
 /* The number of its interface, the same in every lab; and the port of an interface. */
 uint32_t lab_port_ifindex(const struct lab_spec *s, struct lab_port p);
 bool lab_port_of(const struct lab_spec *s, struct fabric_node n, uint32_t ifindex,
@@ -41,8 +42,9 @@ int lab_node_addresses(struct lab_nl *nl, const struct lab_spec *s, struct fabri
 		       struct lab_error *e);
 int lab_node_port(struct lab_nl *nl, const struct lab_spec *s, struct lab_port p,
 		  struct lab_error *e);
+/* Without those through ports that are down; alive: of each port by number, NULL: all. */
 int lab_node_routes(struct lab_nl *nl, const struct lab_spec *s, struct fabric_node n,
-		    struct lab_error *e);
+		    const bool *alive, struct lab_error *e);
 int lab_node_port_down(struct lab_nl *nl, const struct lab_spec *s, struct lab_port p,
 		       struct lab_error *e);
 

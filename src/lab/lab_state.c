@@ -328,6 +328,7 @@ int lab_names(const struct lab_dir *dir, char ***names, size_t *n, struct lab_er
 	closedir(stream);
 	if (entry) {
 		lab_names_free(list, *n);
+		*n = 0;
 		return lab_fail(e, ENOMEM, "out of memory");
 	}
 	if (*n)

@@ -98,6 +98,22 @@ for ((i = 0; i < 100; i++)); do
 done
 run is_alive "$child"
 check_code 1
+
+# ---- nor is `down` by somebody who is stopped and does not see that his program ended ----
+"$WEFT" lab exec "$name" h0 sleep 1000 &
+user=$!
+for ((i = 0; i < 100; i++)); do
+	[ -n "$(pgrep -P "$user")" ] && break
+	sleep 0.02
+done
+kill -STOP "$user"
+mapfile -t held < <(namespaces_of "$name" | grep -v '^pid')
+started=$SECONDS
 lab_end "$name"
+check_true [ $((SECONDS - started)) -le 8 ]
+check_eq "$(still_held "${held[@]}")" ""
+kill -CONT "$user"
+wait "$user"
+check_eq "$?" 137
 check_eq "$(diff <(echo "$before") <(census))" ""
 finish

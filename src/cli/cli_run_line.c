@@ -1,0 +1,214 @@
+/* The command line and the environment of an MPI's launcher.
+ *
+ * Whatever can be said by a variable is, and only where the user has not said otherwise:
+ * a variable gives way to the launcher's options, which --mpi-args can hold.
+ */
+#include "cli_run.h"
+
+#include <arpa/inet.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+#include "cli_vars.h"
+
+static void set(struct run_line *line, const char *name, const char *value)
+{
+	if (!getenv(name))
+		cli_words_addf(&line->env, "%s=%s", name, value);
+}
+
+static int cores(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+}
+
+/* Our own path, for the launchers to call us by. Both of them split at blanks. */
+static int own_path(char path[PATH_MAX])
+{
+	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	if (n < 0)
+		return cli_error("cannot find its own place in the file system");
+	path[n] = '\0';
+	if (!strpbrk(path, " \t:;'\"\\$&|<>()*?`"))
+		return 0;
+	return cli_error("it is '%s', and MPI launchers can not call a program whose path has a "
+			 "blank, a colon or a quote in it; move Weft elsewhere",
+			 path);
+}
+
+static struct fabric_node place(const struct run_places *p, uint32_t rank)
+{
+	return (struct fabric_node){.level = 0, .index = p->hosts[rank % p->count]};
+}
+
+/* Hosts by address: nothing has to be resolved, so it works without /etc/hosts, too, and
+ * nobody waits for a name server that can not be reached. */
+static char *addresses(const struct run_places *p, uint32_t n)
+{
+	char *list = malloc((size_t)n * (INET_ADDRSTRLEN + 1) + 1), *end = list;
+
+	if (!list)
+		abort();
+	*end = '\0';
+	for (uint32_t i = 0; i < n; i++) {
+		struct in_addr addr = lab_address(&p->lab->spec, place(p, i), 0);
+
+		if (i)
+			*end++ = ',';
+		inet_ntop(AF_INET, &addr, end, INET_ADDRSTRLEN);
+		end += strlen(end);
+	}
+	return list;
+}
+
+/* ---- Open MPI ---- */
+
+static int openmpi_on_lab(struct run_line *line, const struct run_job *job)
+{
+	const struct lab_spec *spec = &job->places->lab->spec;
+	struct in_addr net = {.s_addr = htonl(spec->net)};
+	char self[PATH_MAX], agent[PATH_MAX + 16], subnet[32];
+	char *list;
+
+	if (own_path(self))
+		return CLI_USAGE;
+	snprintf(agent, sizeof(agent), "%s run --agent", self);
+	snprintf(subnet, sizeof(subnet), "%s/%u", inet_ntoa(net), spec->prefix);
+	set(line, "OMPI_MCA_plm_rsh_agent", agent);
+	set(line, "OMPI_MCA_oob_tcp_if_include", subnet);
+	set(line, "OMPI_MCA_btl_tcp_if_include", subnet);
+	/* Files of a job that was killed are gone with the lab, whose /dev/shm is its own. */
+	set(line, "OMPI_MCA_orte_tmpdir_base", "/dev/shm");
+	/* One entry per rank, taken in turn. */
+	set(line, "OMPI_MCA_rmaps_base_mapping_policy", "seq");
+	list = addresses(job->places, job->ranks);
+	cli_words_add(&line->argv, "-H");
+	cli_words_add(&line->argv, list);
+	free(list);
+	/* UCX takes hosts that share a kernel for one machine, and its shared memory for a way
+	 * between them. */
+	set(line, "UCX_TLS", "^shm");
+	return 0;
+}
+
+static int openmpi(struct run_line *line, const struct run_job *job)
+{
+	if (!geteuid() || job->places) { /* on a lab everybody is root */
+		set(line, "OMPI_ALLOW_RUN_AS_ROOT", "1");
+		set(line, "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+	}
+	set(line, "OMPI_MCA_hwloc_base_binding_policy", "none");
+	set(line, "OMPI_MCA_rmaps_base_oversubscribe", "1");
+	/* The hosts of a lab share this machine's cores, which Open MPI can not know. */
+	if (job->ranks > (uint32_t)cores())
+		set(line, "OMPI_MCA_mpi_yield_when_idle", "1");
+	return job->places ? openmpi_on_lab(line, job) : 0;
+}
+
+/* ---- MPICH ---- */
+
+/* Over UCX's TCP, MPICH before 4.2 often does not come back from MPI_Finalize: a rank waits
+ * for its peers to confirm that all has arrived, and they wait in a barrier of the process
+ * manager, where they do not listen (pmodels/mpich pull request 6596). And it never yields
+ * a core. On the software RNIC both are solved. Only ranks get these variables. */
+static int mpich_on_device(struct run_line *line)
+{
+	struct cli_vars vars = {0};
+
+	if (cli_vars_loader(&vars))
+		return CLI_USAGE;
+	for (int i = 0; i < vars.n; i++) {
+		cli_words_add(&line->argv, "-genv");
+		cli_words_add(&line->argv, vars.var[i].name);
+		cli_words_add(&line->argv, vars.var[i].value);
+	}
+	cli_vars_free(&vars);
+	set(line, "UCX_TLS", "rc_v,self");
+	set(line, "UCX_NET_DEVICES", "weft0:1");
+	return 0;
+}
+
+static int mpich_on_lab(struct run_line *line, const struct run_job *job)
+{
+	const struct run_places *p = job->places;
+	char self[PATH_MAX];
+	char *list;
+
+	if (own_path(self))
+		return CLI_USAGE;
+	/* "rsh" adds no options of ssh's to what it calls, only these words. */
+	set(line, "HYDRA_LAUNCHER_EXTRA_ARGS", "run --agent");
+	list = addresses(p, job->ranks < p->count ? job->ranks : p->count);
+	cli_words_add_all(&line->argv, (char *[]){"-launcher", "rsh", "-launcher-exec", self,
+						  "-hosts", list, NULL});
+	list[strcspn(list, ",")] = '\0';
+	cli_words_add_all(&line->argv, (char *[]){"-localhost", list, NULL});
+	free(list);
+	if (!getenv("UCX_TLS") && !getenv("UCX_NET_DEVICES"))
+		return mpich_on_device(line);
+	set(line, "UCX_TLS", "^shm"); /* as for Open MPI */
+	return 0;
+}
+
+static int mpich(struct run_line *line, const struct run_job *job)
+{
+	cli_words_add_all(&line->argv, (char *[]){"-bind-to", "none", NULL});
+	return job->places ? mpich_on_lab(line, job) : 0;
+}
+
+/* ---- both ---- */
+
+int run_line_make(struct run_line *line, const struct run_job *job)
+{
+	static int (*const make[RUN_MPIS])(struct run_line *, const struct run_job *) = {
+		[RUN_OPENMPI] = openmpi,
+		[RUN_MPICH] = mpich,
+	};
+	int ret;
+
+	cli_words_add(&line->argv, job->launcher);
+	cli_words_add(&line->argv, "-n");
+	cli_words_addf(&line->argv, "%u", job->ranks);
+	ret = make[job->mpi](line, job);
+	if (job->extra->n)
+		cli_words_add_all(&line->argv, job->extra->word);
+	cli_words_add_all(&line->argv, job->program);
+	return ret;
+}
+
+void run_line_print(const struct run_line *line, const struct run_places *places)
+{
+	char host[FABRIC_NAME_MAX];
+
+	if (places) {
+		fabric_name(place(places, 0), host);
+		printf("weft lab exec %s %s -- ", places->lab->spec.name, host);
+	}
+	if (line->env.n) {
+		fputs("env ", stdout);
+		cli_words_print(&line->env, stdout);
+		putchar(' ');
+	}
+	cli_words_print(&line->argv, stdout);
+	putchar('\n');
+}
+
+int run_line_become(const struct run_line *line)
+{
+	for (size_t i = 0; i < line->env.n; i++)
+		if (putenv(line->env.word[i]))
+			abort();
+	return cli_become(line->argv.word);
+}
+
+void run_line_free(struct run_line *line)
+{
+	cli_words_free(&line->env);
+	cli_words_free(&line->argv);
+}
