@@ -19,9 +19,11 @@ export JOBS
 .PHONY: help build demo test bench install fuzz format lint clean
 
 help:
-	@echo "Weft: a software RNIC for any verbs program, without kernel module or root."
+	@echo "Weft: a software RNIC for any verbs program, and fat-tree clusters on one machine,"
+	@echo "without kernel module or root."
 	@echo
-	@echo "  make demo      stock perftest on the software RNIC, beside raw sockets (1 minute)"
+	@echo "  make demo      stock perftest on the software RNIC, beside raw sockets; an MPI program"
+	@echo "                 on a fat tree of 24 hosts under three routings (2 minutes)"
 	@echo "  make test      everything that is tested, also under sanitizers"
 	@echo "                 FLAVOURS='plain asan tsan' TESTS=regex"
 	@echo "  make bench     measures latency, bandwidth, idle cost and memory"
@@ -43,6 +45,8 @@ demo:
 	@$(SETUP) build demo
 	@scripts/build.sh build
 	@scripts/demo.sh
+	@echo
+	@scripts/demo_lab.sh
 
 test:
 	@$(SETUP) build test

@@ -4,6 +4,7 @@
  *	cli_run_mpi.c    which MPI a program is linked to, and where its launcher is
  *	cli_run_line.c   the launcher's command line and environment
  *	cli_run_job.c    a launcher on a lab, and the end of all that it has started
+ *	cli_run_errors.c what a launcher says on standard error
  */
 #ifndef WEFT_CLI_RUN_H
 #define WEFT_CLI_RUN_H
@@ -84,5 +85,18 @@ int run_on_lab(const struct run_line *line, const struct run_places *places);
 /* weft run --agent HOST COMMAND…: how launchers start commands on other hosts of the lab
  * that they run on, in the place of ssh. */
 int run_agent(char **words);
+
+/* ---- cli_run_errors.c ---- */
+
+struct run_errors {
+	int from, to; /* a pipe; the launcher has `to` as its standard error */
+	size_t n;
+	char line[512];
+};
+
+int run_errors_open(struct run_errors *e); /* 0 or -errno */
+/* Passes on what there is. */
+void run_errors_pass(struct run_errors *e);
+void run_errors_close(struct run_errors *e);
 
 #endif

@@ -27,6 +27,7 @@
  * when the launcher has ended. Open MPI's takes about a second for 144 hosts. */
 #define ORDERLY_MS  5000
 #define STRAGGLE_MS 2000
+#define ABRUPT_MS   1000 /* the former, when the command was killed */
 
 static void signals_of_interest(sigset_t *set)
 {
@@ -50,8 +51,10 @@ struct job {
 	pid_t launcher;
 	bool ended; /* the launcher */
 	int code;
+	int told;           /* the signal that was to end it, or 0 */
 	int signals, alive; /* descriptors; the second is at its end when the command is gone */
 	uint64_t deadline;  /* 0: none */
+	struct run_errors errors;
 };
 
 static uint64_t now_ms(void)
@@ -80,11 +83,11 @@ static bool reap(struct job *j)
 	return pid < 0 && errno == ECHILD;
 }
 
-static void tell_launcher(struct job *j, int signal)
+static void tell_launcher(struct job *j, int signal, uint64_t ms)
 {
 	if (!j->ended)
 		kill(j->launcher, signal);
-	set_deadline(j, ORDERLY_MS);
+	set_deadline(j, ms);
 }
 
 static void take_signal(struct job *j)
@@ -93,29 +96,34 @@ static void take_signal(struct job *j)
 
 	if (read(j->signals, &info, sizeof(info)) != sizeof(info) || info.ssi_signo == SIGCHLD)
 		return;
+	j->told = (int)info.ssi_signo;
 	if (is_from_terminal(info.ssi_code))
 		set_deadline(j, ORDERLY_MS);
 	else
-		tell_launcher(j, (int)info.ssi_signo);
+		tell_launcher(j, j->told, ORDERLY_MS);
 }
 
 /* Waits for something to happen; false when the time is over. */
 static bool wait_for_news(struct job *j)
 {
-	struct pollfd fds[2] = {{.fd = j->signals, .events = POLLIN}, {.fd = j->alive}};
+	struct pollfd fds[] = {{.fd = j->signals, .events = POLLIN},
+			       {.fd = j->alive},
+			       {.fd = j->errors.from, .events = POLLIN}};
 	uint64_t now = now_ms();
 
 	if (j->deadline && now >= j->deadline)
 		return false;
-	if (poll(fds, 2, j->deadline ? (int)(j->deadline - now) : -1) < 0)
+	if (poll(fds, 3, j->deadline ? (int)(j->deadline - now) : -1) < 0)
 		return true;
 	if (fds[0].revents)
 		take_signal(j);
 	if (fds[1].revents) {
 		close(j->alive);
 		j->alive = -1;
-		tell_launcher(j, SIGTERM);
+		tell_launcher(j, SIGTERM, ABRUPT_MS);
 	}
+	if (fds[2].revents)
+		run_errors_pass(&j->errors);
 	return true;
 }
 
@@ -174,6 +182,10 @@ static int supervise(struct job *j)
 			;
 	}
 	end_all(j);
+	run_errors_close(&j->errors);
+	/* Hydra calls it a success when it was told to end and did. */
+	if (j->told && (!j->ended || !j->code))
+		return 128 + j->told;
 	return j->ended ? j->code : 128 + SIGKILL;
 }
 
@@ -187,13 +199,16 @@ static int supervisor(const struct run_line *line, int alive, const sigset_t *ol
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	signals_of_interest(&set);
 	j.signals = signalfd(-1, &set, SFD_CLOEXEC);
-	j.launcher = j.signals < 0 ? -1 : fork();
+	j.launcher = j.signals < 0 || run_errors_open(&j.errors) ? -1 : fork();
 	if (j.launcher < 0)
 		return cli_error("cannot start the launcher: %s", strerror(errno));
 	if (!j.launcher) {
+		dup2(j.errors.to, STDERR_FILENO);
 		sigprocmask(SIG_SETMASK, old, NULL);
 		_exit(run_line_become(line));
 	}
+	/* Whoever reads our output may be gone with the command. */
+	signal(SIGPIPE, SIG_IGN);
 	return supervise(&j);
 }
 

@@ -83,6 +83,9 @@ static int openmpi_on_lab(struct run_line *line, const struct run_job *job)
 	set(line, "OMPI_MCA_plm_rsh_agent", agent);
 	set(line, "OMPI_MCA_oob_tcp_if_include", subnet);
 	set(line, "OMPI_MCA_btl_tcp_if_include", subnet);
+	/* Over TCP, whatever else is installed; and a fifth of the start-up time is saved. */
+	if (!getenv("OMPI_MCA_mtl"))
+		set(line, "OMPI_MCA_pml", "ob1");
 	/* Files of a job that was killed are gone with the lab, whose /dev/shm is its own. */
 	set(line, "OMPI_MCA_orte_tmpdir_base", "/dev/shm");
 	/* One entry per rank, taken in turn. */
@@ -116,7 +119,8 @@ static int openmpi(struct run_line *line, const struct run_job *job)
 /* Over UCX's TCP, MPICH before 4.2 often does not come back from MPI_Finalize: a rank waits
  * for its peers to confirm that all has arrived, and they wait in a barrier of the process
  * manager, where they do not listen (pmodels/mpich pull request 6596). And it never yields
- * a core. On the software RNIC both are solved. Only ranks get these variables. */
+ * a core. On the software RNIC both are solved; its datagrams carry 144 ranks on two cores,
+ * where connections time out. Only ranks get the variables of the loader. */
 static int mpich_on_device(struct run_line *line)
 {
 	struct cli_vars vars = {0};
@@ -129,7 +133,7 @@ static int mpich_on_device(struct run_line *line)
 		cli_words_add(&line->argv, vars.var[i].value);
 	}
 	cli_vars_free(&vars);
-	set(line, "UCX_TLS", "rc_v,self");
+	set(line, "UCX_TLS", "ud_v,self");
 	set(line, "UCX_NET_DEVICES", "weft0:1");
 	return 0;
 }

@@ -50,6 +50,16 @@ for i in 1 2 3 4 5; do
 	check_eq "$?" 0
 done
 
+# Addresses and routes of the machine are left alone: a machine that has the first ones.
+labs+=("${prefix}x")
+run unshare -n sh -c "ip link set lo up && ip addr add 10.64.7.7/30 dev lo &&
+	ip route add 10.65.0.0/17 dev lo && '$WEFT' lab up ${prefix}x --pgft '1;2;1;1' --json"
+if [ "$(id -u)" -eq 0 ]; then
+	check_code 0
+	check_eq "$(jq -r .net <<<"$out")" "10.66.0.0/16"
+	lab_end "${prefix}x"
+fi
+
 # --all takes down what is there; in a place of its own, not to disturb a user's labs.
 mkdir -m 700 "$tmp/dir"
 export WEFT_LAB_DIR=$tmp/dir
