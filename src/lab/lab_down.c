@@ -29,22 +29,30 @@ static bool has_ended(const struct lab_dir *dir, const char *name, struct pollfd
 static int kill_holder(const struct lab_dir *dir, const char *name, struct lab_error *e)
 {
 	struct lab_holder holder;
-	struct pollfd p = {.events = POLLIN};
+	struct pollfd p = {.fd = -1, .events = POLLIN};
+	pid_t pid;
 	int ret = 0;
 
 	if (lab_claim(dir, name, &holder) != LAB_ALIVE)
 		return 0;
-	if (!holder.pid)
-		return lab_fail(e, EBUSY, "lab '%s' is only just coming up; try again", name);
-	p.fd = (int)syscall(SYS_pidfd_open, holder.pid, 0);
+	pid = lab_find_holder(dir, name, holder.pid);
+	if (pid)
+		p.fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (lab_claim(dir, name, &holder) != LAB_ALIVE)
 		goto out;
-	if (p.fd < 0 || syscall(SYS_pidfd_send_signal, p.fd, SIGKILL, NULL, 0))
-		ret = lab_fail(e, errno, "cannot end the process %d of lab '%s': %s",
-			       (int)holder.pid, name, strerror(errno));
+	if (!pid || p.fd < 0)
+		ret = lab_fail(e, ESRCH,
+			       "the process of lab '%s' can not be seen from here: it is only just "
+			       "coming up, in another PID namespace, or another user's",
+			       name);
+	else if (pid == 1)
+		ret = lab_fail(e, EBUSY, "lab '%s' can not be taken down from inside", name);
+	else if (syscall(SYS_pidfd_send_signal, p.fd, SIGKILL, NULL, 0))
+		ret = lab_fail(e, errno, "cannot end the process %d of lab '%s': %s", (int)pid,
+			       name, strerror(errno));
 	else if (!has_ended(dir, name, &p))
-		ret = lab_fail(e, ETIMEDOUT, "the process %d of lab '%s' does not end",
-			       (int)holder.pid, name);
+		ret = lab_fail(e, ETIMEDOUT, "the process %d of lab '%s' does not end", (int)pid,
+			       name);
 out:
 	if (p.fd >= 0)
 		close(p.fd);

@@ -186,14 +186,60 @@ int lab_state_set_holder(int lock, const struct lab_holder *holder, struct lab_e
 	return 0;
 }
 
-static uint64_t pid_namespace(pid_t pid)
+/* ---- the holder, as seen from here ---- */
+
+/* Process ids mean nothing in another PID namespace, and labs can be made in one: what tells
+ * the holder is that it has the lock file open. */
+static bool holds(pid_t pid, const struct stat *lock)
 {
 	char path[64];
 	struct stat st;
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
-	return stat(path, &st) ? 0 : st.st_ino;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, LAB_LOCK_FD);
+	return !stat(path, &st) && st.st_ino == lock->st_ino && st.st_dev == lock->st_dev;
 }
+
+static pid_t search_holder(const struct stat *lock)
+{
+	struct dirent *entry;
+	DIR *proc = opendir("/proc");
+	pid_t found = 0;
+
+	while (proc && !found && (entry = readdir(proc))) {
+		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (pid > 0 && holds(pid, lock))
+			found = pid;
+	}
+	if (proc)
+		closedir(proc);
+	return found;
+}
+
+pid_t lab_find_holder(const struct lab_dir *dir, const char *name, pid_t hint)
+{
+	char path[PATH_MAX];
+	struct stat lock;
+
+	if (join(path, name, "lock") || fstatat(dir->fd, path, &lock, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	if (hint > 0 && holds(hint, &lock))
+		return hint;
+	if (holds(1, &lock)) /* in the lab */
+		return 1;
+	return search_holder(&lock);
+}
+
+bool lab_state_is_ours(const struct lab_dir *dir, const char *name, int lock)
+{
+	char path[PATH_MAX];
+	struct stat there, ours;
+
+	return !join(path, name, "lock") && !fstatat(dir->fd, path, &there, AT_SYMLINK_NOFOLLOW) &&
+	       !fstat(lock, &ours) && there.st_ino == ours.st_ino && there.st_dev == ours.st_dev;
+}
+
+/* ---- what a lab is like ---- */
 
 int lab_state_write(const struct lab *lab, const char *dir, struct lab_error *e)
 {
@@ -205,12 +251,11 @@ int lab_state_write(const struct lab *lab, const char *dir, struct lab_error *e)
 
 	fabric_pgft_print(&s->tree, pgft);
 	fabric_routing_print(&s->routing, routing);
-	json = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I}", "name", s->name,
+	json = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:I, s:I}", "name", s->name,
 			 "pgft", pgft, "routing", routing, "rate", (json_int_t)s->rate, "mtu",
 			 (json_int_t)s->mtu, "net", (json_int_t)s->net, "prefix",
 			 (json_int_t)s->prefix, "user", lab->user, "pid", (json_int_t)lab->holder,
-			 "pidns", (json_int_t)pid_namespace(lab->holder), "since",
-			 (json_int_t)lab->since);
+			 "since", (json_int_t)lab->since);
 	if (json && !join(path, dir, "lab.json") && !join(fresh, dir, "lab.json.new")) {
 		ret = json_dump_file(json, fresh, JSON_INDENT(1));
 		if (!ret)
@@ -222,17 +267,17 @@ int lab_state_write(const struct lab *lab, const char *dir, struct lab_error *e)
 		   : 0;
 }
 
-static int from_json(json_t *json, const char *name, struct lab *lab, uint64_t *pidns)
+static int from_json(json_t *json, const char *name, struct lab *lab)
 {
 	const char *pgft, *routing;
-	json_int_t rate, mtu, net, prefix, pid, ns, since;
+	json_int_t rate, mtu, net, prefix, pid, since;
 	char why[256];
 	int user;
 
 	memset(lab, 0, sizeof(*lab));
-	if (json_unpack(json, "{s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:I, s:I, s:I}", "pgft", &pgft,
+	if (json_unpack(json, "{s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:I, s:I}", "pgft", &pgft,
 			"routing", &routing, "rate", &rate, "mtu", &mtu, "net", &net, "prefix",
-			&prefix, "user", &user, "pid", &pid, "pidns", &ns, "since", &since))
+			&prefix, "user", &user, "pid", &pid, "since", &since))
 		return -EINVAL;
 	if (fabric_pgft_parse(&lab->spec.tree, pgft, why, sizeof(why)) ||
 	    fabric_routing_parse(&lab->spec.routing, routing, why, sizeof(why)))
@@ -247,7 +292,6 @@ static int from_json(json_t *json, const char *name, struct lab *lab, uint64_t *
 	lab->user = user;
 	lab->holder = (pid_t)pid;
 	lab->since = since;
-	*pidns = (uint64_t)ns;
 	return 0;
 }
 
@@ -255,7 +299,6 @@ int lab_state_read(const struct lab_dir *dir, const char *name, struct lab *lab,
 		   struct lab_error *e)
 {
 	char path[PATH_MAX];
-	uint64_t pidns = 0;
 	json_error_t where;
 	json_t *json;
 	int ret;
@@ -265,14 +308,18 @@ int lab_state_read(const struct lab_dir *dir, const char *name, struct lab *lab,
 	if (access(path, F_OK))
 		return lab_fail(e, ENOENT, "lab '%s' is still coming up", name);
 	json = json_load_file(path, 0, &where);
-	ret = json ? from_json(json, name, lab, &pidns) : -EINVAL;
+	ret = json ? from_json(json, name, lab) : -EINVAL;
 	json_decref(json);
 	if (ret)
 		return lab_fail(e, EINVAL, "%.200s is damaged; 'weft lab down %s' removes the lab",
 				path, name);
-	/* Inside the lab its holder is process 1, unless /proc is the machine's. */
-	if (pidns && pid_namespace(1) == pidns)
-		lab->holder = 1;
+	lab->holder = lab_find_holder(dir, name, lab->holder);
+	if (!lab->holder)
+		return lab_fail(
+			e, ESRCH,
+			"the process of lab '%s' can not be seen from here: it is in another "
+			"PID namespace, or another user's",
+			name);
 	return 0;
 }
 

@@ -33,7 +33,7 @@ enum lab_claim {
 	LAB_ALIVE, /* up, or coming up */
 };
 struct lab_holder {
-	pid_t pid; /* 0: not known yet */
+	pid_t pid; /* in the holder's PID namespace; 0: not known yet */
 	uint32_t net, prefix;
 };
 enum lab_claim lab_claim(const struct lab_dir *dir, const char *name, struct lab_holder *holder);
@@ -41,6 +41,14 @@ enum lab_claim lab_claim(const struct lab_dir *dir, const char *name, struct lab
 /* Makes NAME/ with its lock, held by the descriptor that is returned, or -errno. */
 int lab_state_create(const struct lab_dir *dir, const char *name, struct lab_error *e);
 int lab_state_set_holder(int lock, const struct lab_holder *holder, struct lab_error *e);
+/* The descriptor that the holder has the lock file open as. */
+#define LAB_LOCK_FD 3
+/* The holder's process id as seen from here, or 0; the hint is what it calls itself. */
+pid_t lab_find_holder(const struct lab_dir *dir, const char *name, pid_t hint);
+/* Is NAME/ still that of the lock that we hold? Somebody else may have removed it, and made
+ * another. */
+bool lab_state_is_ours(const struct lab_dir *dir, const char *name, int lock);
+
 int lab_state_write(const struct lab *lab, const char *dir, struct lab_error *e);
 /* Reads lab.json: 0, or -ENOENT while there is none. */
 int lab_state_read(const struct lab_dir *dir, const char *name, struct lab *lab,

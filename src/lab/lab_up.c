@@ -52,7 +52,7 @@ static int become_root(uid_t uid, gid_t gid, struct lab_error *e)
 }
 
 /* What the holder has open by itself; all else is namespaces (lab_build.c). */
-enum { LOCK_FD = 3, REPORT_FD = 4 };
+enum { REPORT_FD = LAB_LOCK_FD + 1 };
 
 /* Whoever waits for our output must not wait for us. */
 static void detach(int report, int lock)
@@ -64,7 +64,7 @@ static void detach(int report, int lock)
 	setsid();
 	for (int fd = 0; fd < 3 && null >= 0; fd++)
 		dup2(null, fd);
-	dup3(high_lock, LOCK_FD, O_CLOEXEC);
+	dup3(high_lock, LAB_LOCK_FD, O_CLOEXEC);
 	dup3(high_report, REPORT_FD, O_CLOEXEC);
 	syscall(SYS_close_range, REPORT_FD + 1, ~0U, 0);
 	if (chdir("/"))
@@ -304,14 +304,14 @@ static int claim(const struct lab_dir *dir, struct lab_spec *spec, struct start 
 	return ret;
 }
 
-static void unclaim(const char *name)
+static void unclaim(const char *name, int lock)
 {
 	struct lab_error ignored;
 	struct lab_dir dir;
 
 	if (lab_dir_open(&dir, false, &ignored))
 		return;
-	if (dir.fd >= 0)
+	if (dir.fd >= 0 && lab_state_is_ours(&dir, name, lock))
 		lab_state_remove(&dir, name);
 	lab_dir_close(&dir);
 }
@@ -372,9 +372,9 @@ int lab_up(struct lab_spec *spec, struct lab *lab, struct lab_error *e)
 	} else {
 		*lab = (struct lab){.spec = *spec, .user = start.user};
 		ret = build(&start, lab, e);
-		close(start.lock);
 		if (ret)
-			unclaim(spec->name);
+			unclaim(spec->name, start.lock);
+		close(start.lock);
 	}
 	release_signals(old);
 	return ret;

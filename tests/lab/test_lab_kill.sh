@@ -115,5 +115,34 @@ check_eq "$(still_held "${held[@]}")" ""
 kill -CONT "$user"
 wait "$user"
 check_eq "$?" 137
+
+# ---- a failed `up` does not take what is not its own: the name went to another lab ----
+labs+=("${prefix}o")
+"$WEFT" lab up "${prefix}o" --pgft "$tree" >/dev/null 2>&1 &
+up=$!
+sleep 0.08
+kill -STOP "$up"
+lab down "${prefix}o" >/dev/null 2>&1
+run lab up "${prefix}o" --pgft "1;4;1;1"
+check_code 0
+kill -CONT "$up"
+wait "$up"
+check_eq "$(lab show "${prefix}o" --json --interval 1ms | jq .host_count)" 4
+
+# ---- a lab in a lab: its process has another number there; the right one dies ----
+labs+=("${prefix}in")
+run lab exec "${prefix}o" h0 -- "$WEFT" lab up "${prefix}in" --pgft "1;2;1;1"
+check_code 0
+run lab exec "${prefix}in" h1 -- hostname # from outside
+check_eq "$out" "${prefix}in-h1"
+inner=$(lab show "${prefix}in" --json --interval 1ms | jq .pid)
+check_true is_alive "$inner"
+run lab exec "${prefix}o" h0 -- "$WEFT" lab down "${prefix}o"
+check_code 2
+check_has "$err" inside
+lab_end "${prefix}in"
+run is_alive "$inner"
+check_code 1
+lab_end "${prefix}o"
 check_eq "$(diff <(echo "$before") <(census))" ""
 finish
