@@ -32,10 +32,11 @@ void cli_print_help(FILE *to)
 	      "  weft verbs ib_send_lat &                 a perftest server ...\n"
 	      "  weft verbs ib_send_lat 127.0.0.1         ... and its client\n"
 	      "  weft lab up fat --pgft \"2;12,2;1,12;1,1\" a cluster of 24 hosts on this machine\n"
+	      "  weft run --lab fat -n 24 ./program       ... and an MPI program on it\n"
 	      "\n"
 	      "Exit codes: 0 done; 1 what was run or examined failed; 2 wrong usage, or it\n"
 	      "can not be done here. Manual pages: weft(1), weft-verbs(1), weft-lab(1),\n"
-	      "weft-info(1), weft-tunables(7).\n",
+	      "weft-run(1), weft-info(1), weft-tunables(7).\n",
 	      to);
 }
 

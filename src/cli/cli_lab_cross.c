@@ -101,7 +101,7 @@ static void print_text(const struct lab_cross_result *r)
 	       (unsigned long long)r->packets_sent, mbit(r->sent, r->ns),
 	       (double)r->ns / UTIL_NS_PER_S);
 	printf("received  %7sB  %9llu datagrams  %9.2f Mbit/s\n", received,
-	       (unsigned long long)r->packets_received, mbit(r->received, r->ns));
+	       (unsigned long long)r->packets_received, mbit(r->received, r->rx_ns));
 	printf("lost                %9llu datagrams  %8.2f %%\n", (unsigned long long)lost(r),
 	       100 * lost_share(r));
 }
@@ -123,7 +123,7 @@ static void print_json(const struct cross *o, const struct lab_cross_result *r)
 			  (json_int_t)r->sent, "datagrams", (json_int_t)r->packets_sent, "mbit",
 			  mbit(r->sent, r->ns), "received", "bytes", (json_int_t)r->received,
 			  "datagrams", (json_int_t)r->packets_received, "mbit",
-			  mbit(r->received, r->ns), "lost", "datagrams", (json_int_t)lost(r),
+			  mbit(r->received, r->rx_ns), "lost", "datagrams", (json_int_t)lost(r),
 			  "share", lost_share(r)),
 		false);
 }

@@ -89,7 +89,7 @@ int run_agent(char **words);
 /* ---- cli_run_errors.c ---- */
 
 struct run_errors {
-	int from, to; /* a pipe; the launcher has `to` as its standard error */
+	int from, to; /* a pipe; `to` is the launcher's standard error, and open as long as we are */
 	size_t n;
 	char line[512];
 };

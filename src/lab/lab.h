@@ -20,6 +20,7 @@
 #ifndef WEFT_LAB_H
 #define WEFT_LAB_H
 
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,9 +83,10 @@ void lab_port_name(struct fabric_node n, bool up, uint32_t port, char name[LAB_P
 
 struct lab {
 	struct lab_spec spec;
-	bool user;     /* has a user namespace of its own */
-	pid_t holder;  /* as seen from here */
-	int64_t since; /* when it came up, seconds of the epoch */
+	char dir[PATH_MAX]; /* where it is written down: that of all labs */
+	bool user;          /* has a user namespace of its own */
+	pid_t holder;       /* as seen from here */
+	int64_t since;      /* when it came up, seconds of the epoch */
 };
 
 /* Finds a lab of ours that is alive; -ENOENT otherwise. */
@@ -95,7 +97,10 @@ int lab_each(int (*fn)(const struct lab *lab, void *arg), void *arg, struct lab_
 /* ---- up and down (lab_up.c, lab_down.c) ---- */
 
 /* Hosts and switches. Each is a namespace, of half a megabyte in a large lab. */
-#define LAB_NODES_MAX 4096
+#define LAB_NODES_MAX  4096
+#define LAB_CABLES_MAX 16384
+/* Ports that ECMP can choose from. The kernel lists only routes that fit into a page. */
+#define LAB_ECMP_MAX 128
 
 /* Builds the lab and leaves the holder behind. spec->net and prefix are chosen here. */
 int lab_up(struct lab_spec *spec, struct lab *lab, struct lab_error *e);
@@ -168,7 +173,7 @@ struct lab_cross {
 struct lab_cross_result {
 	uint64_t sent, received; /* bytes on the wire */
 	uint64_t packets_sent, packets_received;
-	uint64_t ns;
+	uint64_t ns, rx_ns; /* that sending took, and receiving */
 };
 
 /* One UDP flow, evenly paced, until the time is over or x->stop. */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,31 +35,6 @@ int lab_ipc_fd(const struct lab_spec *s, struct fabric_node n)
 static int first_free_fd(const struct lab_spec *s)
 {
 	return FIRST_FD + (int)(fabric_nodes(&s->tree) + 2 * fabric_hosts(&s->tree));
-}
-
-/* ---- files ---- */
-
-static int raise_file_limit(const struct lab_spec *s, struct lab_error *e)
-{
-	/* While building there is also a socket to each node. */
-	uint64_t need = (uint64_t)first_free_fd(s) + fabric_nodes(&s->tree) + 16;
-	struct rlimit limit;
-
-	getrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_cur >= need)
-		return 0;
-	if (limit.rlim_max < need && !geteuid())
-		limit.rlim_max = need; /* root may, outside of a user namespace */
-	if (limit.rlim_max >= need) {
-		limit.rlim_cur = need;
-		if (!setrlimit(RLIMIT_NOFILE, &limit))
-			return 0;
-	}
-	return lab_fail(
-		e, EMFILE,
-		"a lab of %u nodes needs %llu open files, and %llu are allowed; see ulimit -n",
-		fabric_nodes(&s->tree), (unsigned long long)need,
-		(unsigned long long)limit.rlim_max);
 }
 
 /* Keeps this process' namespace of a kind under a number of our choosing. */
@@ -261,7 +235,8 @@ int lab_build(const struct lab_spec *s, const char *hosts, struct lab_error *e)
 	struct lab_nl *nl;
 	int ret;
 
-	ret = raise_file_limit(s, e);
+	/* While building there is also a socket to each node. */
+	ret = lab_raise_files((uint64_t)first_free_fd(s) + nodes + 16, e);
 	if (!ret)
 		ret = make_mounts_ours(e);
 	if (ret)

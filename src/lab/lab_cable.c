@@ -13,6 +13,7 @@
 #include "lab.h"
 #include "lab_nl.h"
 #include "lab_node.h"
+#include "lab_state.h"
 
 static int open_node(const struct lab *lab, struct fabric_node n, struct lab_nl *nl,
 		     struct lab_error *e)
@@ -100,18 +101,31 @@ static struct lab_port lower_end(const struct fabric_cable *c)
 	return (struct lab_port){.node = c->lower, .up = true, .port = c->q};
 }
 
-int lab_cable_fail(const struct lab *lab, const struct fabric_cable *c, struct lab_error *e)
+/* Which ports are up, and routes that follow from it: one at a time, or the last to write
+ * would write what was true a moment ago. */
+static int both_ends(const struct lab *lab, const struct fabric_cable *c,
+		     int (*each)(const struct lab *lab, struct lab_port p, struct lab_error *e),
+		     struct lab_error *e)
 {
 	struct lab_port lower = lower_end(c);
-	int ret = fail_end(lab, lower, e);
+	struct lab_dir dir;
+	int ret = lab_dir_open_of(&dir, lab, e);
 
-	return ret ? ret : fail_end(lab, lab_port_peer(&lab->spec, lower), e);
+	if (ret)
+		return ret;
+	ret = each(lab, lower, e);
+	if (!ret)
+		ret = each(lab, lab_port_peer(&lab->spec, lower), e);
+	lab_dir_close(&dir);
+	return ret;
+}
+
+int lab_cable_fail(const struct lab *lab, const struct fabric_cable *c, struct lab_error *e)
+{
+	return both_ends(lab, c, fail_end, e);
 }
 
 int lab_cable_heal(const struct lab *lab, const struct fabric_cable *c, struct lab_error *e)
 {
-	struct lab_port lower = lower_end(c);
-	int ret = heal_end(lab, lower, e);
-
-	return ret ? ret : heal_end(lab, lab_port_peer(&lab->spec, lower), e);
+	return both_ends(lab, c, heal_end, e);
 }

@@ -52,6 +52,7 @@ struct shared {
 	atomic_bool done;             /* nothing more will be sent */
 	atomic_ullong sent, received; /* datagrams */
 	atomic_ullong ns;             /* how long the sender was at it */
+	atomic_ullong rx_ns;          /* from the first to the last that came */
 	in_port_t port;               /* of the receiver, network byte order */
 	struct report rx, tx;
 };
@@ -154,7 +155,7 @@ static uint64_t patience(const struct flow *f)
 
 static void receive(struct flow *f, int fd)
 {
-	uint64_t start = util_now_ns(), last = start, taken = 0, now;
+	uint64_t start = util_now_ns(), last = start, first = 0, taken = 0, now;
 	uint64_t quiet = patience(f), limit = f->x->duration + READY_NS + 2 * quiet;
 
 	do {
@@ -162,6 +163,10 @@ static void receive(struct flow *f, int fd)
 
 		taken += n;
 		now = util_now_ns();
+		if (n && !first)
+			first = now;
+		if (n)
+			f->sh->rx_ns = now - first;
 		if (n || !f->sh->done)
 			last = now;
 		f->sh->received = taken + overflowed(fd);
@@ -486,6 +491,8 @@ int lab_cross(const struct lab *lab, volatile struct lab_cross *x, struct lab_cr
 	result->sent = result->packets_sent * f.wire;
 	result->received = result->packets_received * f.wire;
 	result->ns = f.sh->ns;
+	/* What waited in queues goes on arriving. */
+	result->rx_ns = f.sh->rx_ns > f.sh->ns ? f.sh->rx_ns : f.sh->ns;
 	munmap(f.sh, sizeof(*f.sh));
 	return ret;
 }

@@ -16,7 +16,6 @@
 
 #include "lab.h"
 #include "lab_build.h"
-#include "lab_state.h"
 
 static int open_of_holder(const struct lab *lab, const char *what, int flags, struct lab_error *e)
 {
@@ -145,15 +144,9 @@ static int enter(const struct lab *lab, struct fabric_node n, struct lab_error *
 /* For what is started inside: where the lab is written down does not depend on who asks. */
 static int tell_children(const struct lab *lab, struct lab_error *e)
 {
-	struct lab_dir dir;
-	int ret = lab_dir_open(&dir, false, e);
-
-	if (ret)
-		return ret;
-	if (setenv("WEFT_LAB", lab->spec.name, 1) || setenv("WEFT_LAB_DIR", dir.path, 1))
-		ret = lab_fail(e, ENOMEM, "out of memory");
-	lab_dir_close(&dir);
-	return ret;
+	if (setenv("WEFT_LAB", lab->spec.name, 1) || setenv("WEFT_LAB_DIR", lab->dir, 1))
+		return lab_fail(e, ENOMEM, "out of memory");
+	return 0;
 }
 
 struct arrival {

@@ -4,6 +4,7 @@
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,26 @@ void lab_nl_init(struct lab_nl *nl, int fd)
 {
 	memset(nl, 0, sizeof(*nl));
 	nl->fd = fd;
+}
+
+int lab_raise_files(uint64_t need, struct lab_error *e)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur >= need)
+		return 0;
+	if (limit.rlim_max < need && !geteuid())
+		limit.rlim_max = need; /* root may, outside of a user namespace */
+	if (limit.rlim_max >= need) {
+		limit.rlim_cur = need;
+		if (!setrlimit(RLIMIT_NOFILE, &limit))
+			return 0;
+	}
+	return lab_fail(
+		e, EMFILE,
+		"a lab of this size needs %llu open files, and %llu are allowed; see ulimit -n",
+		(unsigned long long)need, (unsigned long long)limit.rlim_max);
 }
 
 int lab_nl_open(struct lab_nl *nl, struct lab_error *e)

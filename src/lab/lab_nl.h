@@ -23,6 +23,9 @@ struct lab_nl {
 	const char *what[LAB_NL_BATCH]; /* for messages: what each request is to make */
 };
 
+/* Whoever opens many: makes sure that `need` files can be open at once. */
+int lab_raise_files(uint64_t need, struct lab_error *e);
+
 /* In the namespace that the caller is in. */
 int lab_nl_open(struct lab_nl *nl, struct lab_error *e);
 /* Takes over a socket. */

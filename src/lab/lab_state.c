@@ -83,18 +83,10 @@ static int open_and_lock(struct lab_dir *dir, bool make)
 	return -EAGAIN;
 }
 
-int lab_dir_open(struct lab_dir *dir, bool make, struct lab_error *e)
+static int open_path(struct lab_dir *dir, bool make, struct lab_error *e)
 {
-	const char *env = getenv("WEFT_LAB_DIR");
-	int ret;
+	int ret = open_and_lock(dir, make);
 
-	dir->fd = -1;
-	ret = env && *env ? snprintf(dir->path, PATH_MAX, "%s", env) < PATH_MAX ? 0 : -ENAMETOOLONG
-			  : default_path(dir->path);
-	if (!ret && dir->path[0] != '/')
-		return lab_fail(e, EINVAL, "WEFT_LAB_DIR=%.200s is not an absolute path", env);
-	if (!ret)
-		ret = open_and_lock(dir, make);
 	if (ret)
 		return lab_fail(e, -ret, "cannot use the directory %.200s: %s", dir->path,
 				strerror(-ret));
@@ -106,6 +98,30 @@ int lab_dir_open(struct lab_dir *dir, bool make, struct lab_error *e)
 			dir->path);
 	}
 	return 0;
+}
+
+int lab_dir_open(struct lab_dir *dir, bool make, struct lab_error *e)
+{
+	const char *env = getenv("WEFT_LAB_DIR");
+	int ret = 0;
+
+	dir->fd = -1;
+	if (!env || !*env)
+		ret = default_path(dir->path);
+	else if (snprintf(dir->path, PATH_MAX, "%s", env) >= PATH_MAX)
+		ret = -ENAMETOOLONG;
+	if (ret)
+		return lab_fail(e, -ret, "the path of the labs' directory is too long");
+	if (dir->path[0] != '/')
+		return lab_fail(e, EINVAL, "WEFT_LAB_DIR=%.200s is not an absolute path", env);
+	return open_path(dir, make, e);
+}
+
+int lab_dir_open_of(struct lab_dir *dir, const struct lab *lab, struct lab_error *e)
+{
+	dir->fd = -1;
+	memcpy(dir->path, lab->dir, sizeof(dir->path));
+	return open_path(dir, false, e);
 }
 
 void lab_dir_close(struct lab_dir *dir)
@@ -313,6 +329,7 @@ int lab_state_read(const struct lab_dir *dir, const char *name, struct lab *lab,
 	if (ret)
 		return lab_fail(e, EINVAL, "%.200s is damaged; 'weft lab down %s' removes the lab",
 				path, name);
+	memcpy(lab->dir, dir->path, sizeof(lab->dir));
 	lab->holder = lab_find_holder(dir, name, lab->holder);
 	if (!lab->holder)
 		return lab_fail(

@@ -23,6 +23,8 @@ struct lab_dir {
 
 /* Opens, and locks, the directory of all labs; makes it if so told. */
 int lab_dir_open(struct lab_dir *dir, bool make, struct lab_error *e);
+/* The one that a lab is in: for whoever has become somebody else meanwhile, by entering it. */
+int lab_dir_open_of(struct lab_dir *dir, const struct lab *lab, struct lab_error *e);
 /* Also removes it, if it is empty. */
 void lab_dir_close(struct lab_dir *dir);
 

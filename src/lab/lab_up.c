@@ -348,6 +348,28 @@ static int build(struct start *start, struct lab *lab, struct lab_error *e)
 	return ret;
 }
 
+/* Trees are larger than labs can be. */
+static int check_size(const struct lab_spec *spec, struct lab_error *e)
+{
+	const struct fabric_pgft *t = &spec->tree;
+
+	if (fabric_nodes(t) > LAB_NODES_MAX)
+		return lab_fail(e, E2BIG,
+				"the tree has %u hosts and switches; a lab has at most %d",
+				fabric_nodes(t), LAB_NODES_MAX);
+	if (fabric_cables(t) > LAB_CABLES_MAX)
+		return lab_fail(e, E2BIG, "the tree has %u cables; a lab has at most %d",
+				fabric_cables(t), LAB_CABLES_MAX);
+	for (uint32_t l = 0; spec->routing.kind == FABRIC_ECMP && l < t->h; l++)
+		if (fabric_up_ports(t, l) > LAB_ECMP_MAX)
+			return lab_fail(
+				e, E2BIG,
+				"nodes of level %u have %u ports upwards; ecmp chooses from at "
+				"most %d",
+				l, fabric_up_ports(t, l), LAB_ECMP_MAX);
+	return 0;
+}
+
 int lab_up(struct lab_spec *spec, struct lab *lab, struct lab_error *e)
 {
 	struct sigaction old[SIGNALS];
@@ -357,20 +379,21 @@ int lab_up(struct lab_spec *spec, struct lab *lab, struct lab_error *e)
 
 	memset(e, 0, sizeof(*e));
 	ret = lab_name_check(spec->name, e);
-	if (!ret && fabric_nodes(&spec->tree) > LAB_NODES_MAX)
-		ret = lab_fail(e, E2BIG, "the tree has %u hosts and switches; a lab has at most %d",
-			       fabric_nodes(&spec->tree), LAB_NODES_MAX);
+	if (!ret)
+		ret = check_size(spec, e);
 	if (!ret)
 		ret = lab_dir_open(&dir, true, e);
 	if (ret)
 		return ret;
 	catch_signals(old);
 	start.lock = claim(&dir, spec, &start, e);
+	memcpy(lab->dir, dir.path, sizeof(lab->dir));
 	lab_dir_close(&dir);
 	if (start.lock < 0) {
 		ret = start.lock;
 	} else {
-		*lab = (struct lab){.spec = *spec, .user = start.user};
+		lab->spec = *spec;
+		lab->user = start.user;
 		ret = build(&start, lab, e);
 		if (ret)
 			unclaim(spec->name, start.lock);

@@ -22,7 +22,10 @@ struct lab_watch {
 static int open_all(struct lab_watch *w, struct lab_error *e)
 {
 	const struct fabric_pgft *t = &w->lab.spec.tree;
+	int ret = lab_raise_files(fabric_nodes(t) + 64, e);
 
+	if (ret)
+		return ret;
 	for (uint32_t i = 0; i < fabric_nodes(t); i++) {
 		int fd = lab_socket(&w->lab, fabric_node(t, i), AF_NETLINK, SOCK_RAW, NETLINK_ROUTE,
 				    e);
@@ -121,30 +124,48 @@ static int count_link(const struct nlmsghdr *h, void *arg)
 	return MNL_CB_OK;
 }
 
+/* Where there is a queue, its counters are better than the interface's: they count packets
+ * and headers as they are on the wire, not the large segments that become packets later. */
+static void count_stat(struct lab_flow *flow, const struct nlattr *stat)
+{
+	const void *data = mnl_attr_get_payload(stat);
+	size_t len = mnl_attr_get_payload_len(stat);
+	struct gnet_stats_basic basic;
+	struct gnet_stats_queue queue;
+
+	switch (mnl_attr_get_type(stat)) {
+	case TCA_STATS_BASIC:
+		if (len < sizeof(basic.bytes) + sizeof(basic.packets))
+			return;
+		memcpy(&basic, data, len < sizeof(basic) ? len : sizeof(basic));
+		flow->bytes = basic.bytes;
+		flow->packets = basic.packets;
+		break;
+	case TCA_STATS_PKT64: /* comes after, where 32 bits are not enough */
+		if (len == sizeof(flow->packets))
+			memcpy(&flow->packets, data, len);
+		break;
+	case TCA_STATS_QUEUE:
+		if (len < sizeof(queue))
+			return;
+		memcpy(&queue, data, sizeof(queue));
+		flow->drops += queue.drops;
+		flow->backlog = queue.backlog;
+		break;
+	}
+}
+
 static int count_queue(const struct nlmsghdr *h, void *arg)
 {
 	const struct tcmsg *tc = mnl_nlmsg_get_payload(h);
 	const struct nlattr *attr, *inner;
-	struct gnet_stats_queue queue;
 	struct lab_load *load;
 	struct lab_flow *flow = flow_of(arg, tc->tcm_ifindex, &load);
 
 	if (!flow || tc->tcm_parent != TC_H_ROOT)
 		return MNL_CB_OK;
-	mnl_attr_for_each(attr, h, sizeof(*tc))
-	{
-		if (mnl_attr_get_type(attr) != TCA_STATS2)
-			continue;
-		mnl_attr_for_each_nested(inner, attr)
-		{
-			if (mnl_attr_get_type(inner) != TCA_STATS_QUEUE ||
-			    mnl_attr_get_payload_len(inner) < sizeof(queue))
-				continue;
-			memcpy(&queue, mnl_attr_get_payload(inner), sizeof(queue));
-			flow->drops += queue.drops;
-			flow->backlog = queue.backlog;
-		}
-	}
+	mnl_attr_for_each(attr, h, sizeof(*tc)) if (mnl_attr_get_type(attr) == TCA_STATS2)
+		mnl_attr_for_each_nested(inner, attr) count_stat(flow, inner);
 	return MNL_CB_OK;
 }
 
