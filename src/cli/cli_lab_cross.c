@@ -147,7 +147,7 @@ static int run(const struct cross *o)
 		print_json(o, &r);
 	else
 		print_text(&r);
-	return cli_finish(r.packets_sent && !r.packets_received ? CLI_FAILED : CLI_OK);
+	return cli_finish(r.packets_received ? CLI_OK : CLI_FAILED);
 }
 
 static int check(const struct cross *o)

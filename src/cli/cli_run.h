@@ -89,7 +89,8 @@ int run_agent(char **words);
 /* ---- cli_run_errors.c ---- */
 
 struct run_errors {
-	int from, to; /* a pipe; `to` is the launcher's standard error, and open as long as we are */
+	int from; /* of a pipe */
+	int to;   /* the launcher's standard error; open as long as we are */
 	size_t n;
 	char line[512];
 };

@@ -28,6 +28,9 @@
 #define ORDERLY_MS  5000
 #define STRAGGLE_MS 2000
 #define ABRUPT_MS   1000 /* the former, when the command was killed */
+/* How long the dead are waited for. A few hundred of them keep a core busy for a second; one
+ * that waits for a device that does not answer can not be killed at all. */
+#define DEATH_MS 20000
 
 static void signals_of_interest(sigset_t *set)
 {
@@ -149,26 +152,73 @@ static pid_t parent_of(const char *pid)
 	return parent;
 }
 
-/* Those whose parent dies become our children, and are next. */
-static void kill_children(void)
+/* All processes of the lab, and which of them are ours. */
+struct family {
+	struct relative {
+		pid_t pid, parent;
+		bool ours;
+	} * all;
+	size_t n;
+};
+
+static void find_processes(struct family *f)
 {
 	DIR *proc = opendir("/proc");
 	struct dirent *entry;
 
-	while (proc && (entry = readdir(proc)))
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-		    parent_of(entry->d_name) == getpid())
-			kill(atoi(entry->d_name), SIGKILL);
+	while (proc && (entry = readdir(proc))) {
+		struct relative *more;
+
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+			continue;
+		more = realloc(f->all, (f->n + 1) * sizeof(*more));
+		if (!more)
+			break;
+		f->all = more;
+		f->all[f->n++] = (struct relative){.pid = atoi(entry->d_name),
+						   .parent = parent_of(entry->d_name)};
+	}
 	if (proc)
 		closedir(proc);
 }
 
+static bool is_ours(const struct family *f, pid_t pid)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->all[i].pid == pid)
+			return f->all[i].ours;
+	return false;
+}
+
+/* All at once. Whoever was started meanwhile becomes our child when its parent is dead, and
+ * is found the next time. */
+static void kill_descendants(void)
+{
+	struct family f = {0};
+	bool news = true;
+
+	find_processes(&f);
+	while (news) {
+		news = false;
+		for (size_t i = 0; i < f.n; i++) {
+			struct relative *r = &f.all[i];
+
+			if (r->ours || (r->parent != getpid() && !is_ours(&f, r->parent)))
+				continue;
+			r->ours = news = true;
+			kill(r->pid, SIGKILL);
+		}
+	}
+	free(f.all);
+}
+
 static void end_all(struct job *j)
 {
-	/* Processes that wait for a device that does not answer can not be killed. */
-	for (int tries = 0; tries < 200 && !reap(j); tries++) {
-		kill_children();
-		poll(NULL, 0, 10);
+	uint64_t until = now_ms() + DEATH_MS;
+
+	while (!reap(j) && now_ms() < until) {
+		kill_descendants();
+		poll(NULL, 0, 20);
 	}
 }
 

@@ -2,8 +2,10 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct cli_command cli_commands[] = {
 	{"verbs", "run a verbs program on the software RNIC", cli_verbs},
@@ -70,12 +72,25 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 	return command->run(argc, argv);
 }
 
+/* Who starts us without them: what we open next must not be taken for standard output. */
+static void fill_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	const struct cli_command *command;
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const char *near;
 
+	fill_standard_descriptors();
 	if (!name) {
 		cli_print_help(stderr);
 		return CLI_USAGE;

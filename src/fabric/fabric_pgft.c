@@ -399,13 +399,18 @@ int fabric_find_cable(const struct fabric_pgft *t, const char *name, struct fabr
 	struct fabric_node a, b;
 	const char *at = node_prefix(t, name, &a);
 	uint32_t k = 0;
+	bool numbered;
 
 	if (!at || *at != '-')
 		return -ENOENT;
 	at = node_prefix(t, at + 1, &b);
-	if (at && *at == ':')
+	numbered = at && *at == ':';
+	if (numbered)
 		at = plain_number(at + 1, &k);
 	if (!at || *at)
+		return -ENOENT;
+	/* One of several must be named, so that nobody takes it for all of them. */
+	if (!numbered && t->p[a.level > b.level ? a.level : b.level] > 1)
 		return -ENOENT;
 	return a.level < b.level ? join(t, a, b, k, c) : join(t, b, a, k, c);
 }

@@ -123,7 +123,7 @@ uint32_t fabric_cable_number(const struct fabric_pgft *t, const struct fabric_ca
 #define FABRIC_CABLE_NAME_MAX (2 * FABRIC_NAME_MAX + 12)
 void fabric_cable_name(const struct fabric_pgft *t, const struct fabric_cable *c,
 		       char name[FABRIC_CABLE_NAME_MAX]);
-/* Either end may be named first; ":0" may be left out. 0, or -ENOENT. */
+/* Either end may be named first; of a single cable, ":0" may be left out. 0, or -ENOENT. */
 int fabric_find_cable(const struct fabric_pgft *t, const char *name, struct fabric_cable *c);
 
 #endif

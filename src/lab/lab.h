@@ -99,6 +99,7 @@ int lab_each(int (*fn)(const struct lab *lab, void *arg), void *arg, struct lab_
 /* Hosts and switches. Each is a namespace, of half a megabyte in a large lab. */
 #define LAB_NODES_MAX  4096
 #define LAB_CABLES_MAX 16384
+#define LAB_ROUTES_MAX 2000000
 /* Ports that ECMP can choose from. The kernel lists only routes that fit into a page. */
 #define LAB_ECMP_MAX 128
 

@@ -82,7 +82,7 @@ static int settings(const struct lab_spec *s, struct fabric_node n, struct lab_e
 		ret = set("ipv4/conf/default/rp_filter", "0");
 	if (!ret && n.level > 0)
 		ret = set("ipv4/ip_forward", "1");
-	if (!ret && n.level > 0)
+	if (!ret)
 		ret = set("ipv4/fib_multipath_hash_policy", "1"); /* ports count, too */
 	if (ret)
 		return lab_fail(e, -ret, "cannot change the settings in /proc/sys/net: %s",
@@ -117,6 +117,17 @@ static int open_socket(const struct lab_spec *s, struct lab_nl *nl, struct lab_e
 	return 0;
 }
 
+static int no_namespace(const char *kind, struct lab_error *e)
+{
+	if (errno == ENOSPC)
+		return lab_fail(e, ENOSPC,
+				"no more %s namespaces are allowed here; see sysctl "
+				"user.max_net_namespaces, user.max_uts_namespaces, "
+				"user.max_ipc_namespaces",
+				kind);
+	return lab_fail(e, errno, "cannot make a %s namespace: %s", kind, strerror(errno));
+}
+
 /* A host name and shared memory of its own: UCX takes whoever shares the latter for a
  * process of the same machine. */
 static int make_host(const struct lab_spec *s, struct fabric_node n, struct lab_error *e)
@@ -125,9 +136,10 @@ static int make_host(const struct lab_spec *s, struct fabric_node n, struct lab_
 	int ret;
 
 	lab_host_name(s, n, name);
-	if (unshare(CLONE_NEWUTS | CLONE_NEWIPC) || sethostname(name, strlen(name)))
-		return lab_fail(e, errno, "cannot make the namespaces of a host: %s",
-				strerror(errno));
+	if (unshare(CLONE_NEWUTS | CLONE_NEWIPC))
+		return no_namespace("UTS or IPC", e);
+	if (sethostname(name, strlen(name)))
+		return lab_fail(e, errno, "cannot set a host name: %s", strerror(errno));
 	ret = keep_namespace("uts", lab_uts_fd(s, n), e);
 	return ret ? ret : keep_namespace("ipc", lab_ipc_fd(s, n), e);
 }
@@ -137,15 +149,8 @@ static int make_node(const struct lab_spec *s, struct fabric_node n, struct lab_
 {
 	int ret;
 
-	if (unshare(CLONE_NEWNET)) {
-		int err = errno;
-
-		if (err == ENOSPC)
-			return lab_fail(e, err,
-					"no more network namespaces are allowed here; see sysctl "
-					"user.max_net_namespaces");
-		return lab_fail(e, err, "cannot make a network namespace: %s", strerror(err));
-	}
+	if (unshare(CLONE_NEWNET))
+		return no_namespace("network", e);
 	ret = keep_namespace("net", lab_net_fd(s, n), e);
 	if (!ret && n.level == 0)
 		ret = make_host(s, n, e);
@@ -221,12 +226,13 @@ static int make_mounts_ours(struct lab_error *e)
  * or container that forbids one of these mounts still has a useful lab. */
 static void mount_ours(const char *hosts)
 {
+	/* First, as the file may be below one of the places that are covered next. */
+	if (hosts && !access("/etc/hosts", F_OK))
+		mount(hosts, "/etc/hosts", NULL, MS_BIND, NULL);
 	/* Processes have other numbers inside. */
 	mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
 	/* Shared memory of programs that were killed ends with the lab. */
 	mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777");
-	if (hosts && !access("/etc/hosts", F_OK))
-		mount(hosts, "/etc/hosts", NULL, MS_BIND, NULL);
 }
 
 int lab_build(const struct lab_spec *s, const char *hosts, struct lab_error *e)

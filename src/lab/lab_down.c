@@ -63,26 +63,46 @@ static int down(const struct lab_dir *dir, const char *name, struct lab_error *e
 {
 	int ret = kill_holder(dir, name, e);
 
-	if (!ret)
-		lab_state_remove(dir, name);
-	return ret;
+	return ret ? ret : lab_state_remove(dir, name, e);
+}
+
+/* Labs whose files somebody has removed: nothing points to them any more, but they live. */
+static uint32_t kill_orphans(const struct lab_dir *dir, const char *name)
+{
+	struct pollfd p = {.events = POLLIN};
+	uint32_t n = 0;
+	pid_t pid;
+
+	while (n < 1000 && (pid = lab_find_orphan(dir, name))) {
+		p.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+		/* Again, now that it can not become somebody else. */
+		if (p.fd < 0 || !lab_is_orphan(dir, name, pid) ||
+		    syscall(SYS_pidfd_send_signal, p.fd, SIGKILL, NULL, 0))
+			break;
+		poll(&p, 1, END_MS);
+		close(p.fd);
+		n++;
+	}
+	return n;
 }
 
 int lab_down(const char *name, struct lab_error *e)
 {
 	struct lab_holder holder;
 	struct lab_dir dir;
+	uint32_t orphans;
 	int ret = lab_name_check(name, e);
 
 	if (!ret)
 		ret = lab_dir_open(&dir, false, e);
 	if (ret)
 		return ret;
-	if (lab_claim(&dir, name, &holder) == LAB_NONE)
+	orphans = kill_orphans(&dir, name);
+	if (lab_claim(&dir, name, &holder) != LAB_NONE)
+		ret = down(&dir, name, e);
+	else if (!orphans)
 		ret = lab_fail(e, ENOENT,
 			       "there is no lab '%s'; 'weft lab list' shows those there are", name);
-	else
-		ret = down(&dir, name, e);
 	lab_dir_close(&dir);
 	return ret;
 }
@@ -98,6 +118,7 @@ int lab_down_all(uint32_t *count, struct lab_error *e)
 	*count = 0;
 	if (ret)
 		return ret;
+	*count = kill_orphans(&dir, NULL);
 	ret = lab_names(&dir, &names, &n, e);
 	/* One that does not end keeps none of the others. */
 	for (size_t i = 0; i < n; i++) {

@@ -16,6 +16,7 @@
 
 #include "lab.h"
 #include "lab_build.h"
+#include "util_log.h"
 
 static int open_of_holder(const struct lab *lab, const char *what, int flags, struct lab_error *e)
 {
@@ -58,12 +59,10 @@ static int join_user(const struct lab *lab, struct lab_error *e)
 {
 	int fd, ret = 0;
 
-	if (!lab->user)
-		return 0;
 	fd = open_of_holder(lab, "ns/user", O_RDONLY, e);
 	if (fd < 0)
 		return fd;
-	/* To enter the one that we are in is an error. */
+	/* Root's labs are in the machine's; to enter the one that we are in is an error. */
 	if (!same_namespace(fd, "/proc/self/ns/user") && setns(fd, CLONE_NEWUSER))
 		ret = lab_fail(e, errno, "no permission to enter lab '%s': %s", lab->spec.name,
 			       strerror(errno));
@@ -111,8 +110,14 @@ static int join_mounts(const struct lab *lab, struct lab_error *e)
 			       lab->spec.name, strerror(errno));
 	if (root >= 0)
 		close(root);
-	if (!ret && (!cwd[0] || chdir(cwd)) && chdir("/"))
-		ret = lab_fail(e, errno, "cannot change to /: %s", strerror(errno));
+	if (!ret && (!cwd[0] || chdir(cwd))) {
+		util_log(UTIL_LOG_WARN,
+			 "the current directory can not be entered in lab '%s': going "
+			 "on in /",
+			 lab->spec.name);
+		if (chdir("/"))
+			ret = lab_fail(e, errno, "cannot change to /: %s", strerror(errno));
+	}
 	return ret;
 }
 
@@ -120,8 +125,18 @@ static int join_mounts(const struct lab *lab, struct lab_error *e)
  * there. Where it can not be mounted, other programs still work. */
 static void mount_sys(void)
 {
-	if (!unshare(CLONE_NEWNS))
-		mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+	static const char groups[] = "/sys/fs/cgroup";
+	int old = open(groups, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char path[32];
+
+	if (!unshare(CLONE_NEWNS) &&
+	    !mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) && old >= 0) {
+		/* Programs look there for how much of the machine is theirs. */
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", old);
+		mount(path, groups, NULL, MS_BIND | MS_REC, NULL);
+	}
+	if (old >= 0)
+		close(old);
 }
 
 static int enter(const struct lab *lab, struct fabric_node n, struct lab_error *e)
@@ -177,32 +192,65 @@ static pid_t fork_inside(const struct lab *lab, struct fabric_node n, int report
 	_exit(0);
 }
 
+static void close_pair(const int fd[2])
+{
+	close(fd[0]);
+	close(fd[1]);
+}
+
+static bool read_all(int fd, void *to, size_t len)
+{
+	ssize_t got;
+
+	do
+		got = read(fd, to, len);
+	while (got < 0 && errno == EINTR);
+	return got == (ssize_t)len;
+}
+
+/* From here on the child dies with its parent; and if that was dead before, nobody is at the
+ * other end. */
+static void be_on_leash(int leash)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (write(leash, "", 1) != 1)
+		_exit(1);
+	close(leash);
+}
+
 pid_t lab_fork(const struct lab *lab, struct fabric_node n, struct lab_error *e)
 {
-	struct arrival arrival;
-	int report[2];
-	ssize_t got;
+	struct arrival arrival = {0};
+	int report[2], leash[2];
+	char byte;
 	pid_t between;
+	bool arrived;
 
 	if (pipe2(report, O_CLOEXEC))
 		return lab_fail(e, errno, "cannot start a process: %s", strerror(errno));
+	if (pipe2(leash, O_CLOEXEC)) {
+		close_pair(report);
+		return lab_fail(e, errno, "cannot start a process: %s", strerror(errno));
+	}
 	fflush(NULL);
 	between = fork();
 	if (!between) {
+		close(leash[0]);
 		fork_inside(lab, n, report[1]);
-		close(report[0]);
-		close(report[1]);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		be_on_leash(leash[1]);
+		close_pair(report);
 		return 0;
 	}
 	close(report[1]);
-	do
-		got = between < 0 ? 0 : read(report[0], &arrival, sizeof(arrival));
-	while (got < 0 && errno == EINTR);
+	close(leash[1]);
+	arrived = between > 0 && read_all(report[0], &arrival, sizeof(arrival));
+	if (arrived && !arrival.error.code)
+		read_all(leash[0], &byte, 1); /* dead already: waitpid will tell */
 	close(report[0]);
+	close(leash[0]);
 	while (between > 0 && waitpid(between, NULL, 0) < 0 && errno == EINTR)
 		;
-	if (got != sizeof(arrival))
+	if (!arrived)
 		return lab_fail(e, EAGAIN, "cannot start a process");
 	if (!arrival.error.code)
 		return arrival.pid;

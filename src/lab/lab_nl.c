@@ -19,10 +19,12 @@ void lab_nl_init(struct lab_nl *nl, int fd)
 int lab_raise_files(uint64_t need, struct lab_error *e)
 {
 	struct rlimit limit;
+	rlim_t allowed;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_cur >= need)
 		return 0;
+	allowed = limit.rlim_max;
 	if (limit.rlim_max < need && !geteuid())
 		limit.rlim_max = need; /* root may, outside of a user namespace */
 	if (limit.rlim_max >= need) {
@@ -33,7 +35,7 @@ int lab_raise_files(uint64_t need, struct lab_error *e)
 	return lab_fail(
 		e, EMFILE,
 		"a lab of this size needs %llu open files, and %llu are allowed; see ulimit -n",
-		(unsigned long long)need, (unsigned long long)limit.rlim_max);
+		(unsigned long long)need, (unsigned long long)allowed);
 }
 
 int lab_nl_open(struct lab_nl *nl, struct lab_error *e)

@@ -29,16 +29,33 @@ static bool is_ours(const char *path)
 	       !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-static int default_path(char path[PATH_MAX])
+/* Who we are on the machine: root of a user namespace is somebody there. */
+static uintmax_t machine_uid(void)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	uintmax_t inside, outside, n, uid = geteuid();
+	FILE *map = fopen("/proc/self/uid_map", "re");
 
-	if (!geteuid())
-		return join(path, "/run/weft", "lab");
-	if (runtime && runtime[0] == '/' && is_ours(runtime))
-		return join(path, runtime, "weft/lab");
-	snprintf(path, PATH_MAX, "/tmp/weft-%ju/lab", (uintmax_t)geteuid());
-	return 0;
+	while (map && fscanf(map, "%ju %ju %ju", &inside, &outside, &n) == 3) {
+		if (uid >= inside && uid - inside < n) {
+			uid = outside + (uid - inside);
+			break;
+		}
+	}
+	if (map)
+		fclose(map);
+	return uid;
+}
+
+/* Not XDG_RUNTIME_DIR: it is another one for cron than for a login, and goes at the logout,
+ * which the lab survives. */
+static void default_path(char path[PATH_MAX])
+{
+	uintmax_t uid = machine_uid();
+
+	if (!uid)
+		snprintf(path, PATH_MAX, "/run/weft/lab");
+	else
+		snprintf(path, PATH_MAX, "/tmp/weft-%ju/lab", uid);
 }
 
 static int make_parents(char *path)
@@ -65,6 +82,20 @@ static bool is_still_there(const struct lab_dir *dir)
 	       path.st_dev == fd.st_dev;
 }
 
+/* Others hold it for milliseconds, unless they are stopped. */
+static int lock_for_a_while(int fd)
+{
+	for (int i = 0; i < 2000; i++) {
+		if (!flock(fd, LOCK_EX | LOCK_NB))
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return -1;
+		usleep(5000);
+	}
+	errno = EBUSY;
+	return -1;
+}
+
 static int open_and_lock(struct lab_dir *dir, bool make)
 {
 	for (int tries = 0; tries < 100; tries++) {
@@ -73,7 +104,7 @@ static int open_and_lock(struct lab_dir *dir, bool make)
 		dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (dir->fd < 0)
 			return errno == ENOENT && !make ? 0 : -errno;
-		if (flock(dir->fd, LOCK_EX))
+		if (lock_for_a_while(dir->fd))
 			return -errno;
 		if (is_still_there(dir))
 			return 0;
@@ -83,21 +114,37 @@ static int open_and_lock(struct lab_dir *dir, bool make)
 	return -EAGAIN;
 }
 
+/* In /tmp, and unlike what the user chose: nobody may swap it for another. */
+static bool is_above_ours(struct lab_dir *dir)
+{
+	char *slash = strrchr(dir->path, '/');
+	bool ours;
+
+	*slash = '\0';
+	ours = is_ours(dir->path);
+	*slash = '/';
+	return ours;
+}
+
 static int open_path(struct lab_dir *dir, bool make, struct lab_error *e)
 {
 	int ret = open_and_lock(dir, make);
 
+	if (ret == -EBUSY)
+		return lab_fail(e, EBUSY, "another 'weft lab' has locked %.200s and does not go on",
+				dir->path);
 	if (ret)
-		return lab_fail(e, -ret, "cannot use the directory %.200s: %s", dir->path,
-				strerror(-ret));
-	if (dir->fd >= 0 && !is_ours(dir->path)) {
-		lab_dir_close(dir);
 		return lab_fail(
-			e, EPERM,
-			"the directory %.200s belongs to, or can be written by, somebody else",
+			e, -ret,
+			"cannot use the directory %.150s: %s; WEFT_LAB_DIR can name another one",
+			dir->path, strerror(-ret));
+	if (dir->fd < 0 || (is_ours(dir->path) && (getenv("WEFT_LAB_DIR") || is_above_ours(dir))))
+		return 0;
+	lab_dir_close(dir);
+	return lab_fail(e, EPERM,
+			"the directory %.150s, or that above it, belongs to or can be written by "
+			"somebody else; WEFT_LAB_DIR can name another one",
 			dir->path);
-	}
-	return 0;
 }
 
 int lab_dir_open(struct lab_dir *dir, bool make, struct lab_error *e)
@@ -107,7 +154,7 @@ int lab_dir_open(struct lab_dir *dir, bool make, struct lab_error *e)
 
 	dir->fd = -1;
 	if (!env || !*env)
-		ret = default_path(dir->path);
+		default_path(dir->path);
 	else if (snprintf(dir->path, PATH_MAX, "%s", env) >= PATH_MAX)
 		ret = -ENAMETOOLONG;
 	if (ret)
@@ -181,9 +228,12 @@ int lab_state_create(const struct lab_dir *dir, const char *name, struct lab_err
 	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB)) {
 		int err = errno;
 
+		struct lab_error ignored;
+
 		if (fd >= 0)
 			close(fd);
-		lab_state_remove(dir, name);
+		if (err != EEXIST)
+			lab_state_remove(dir, name, &ignored);
 		return lab_fail(e, err, "cannot make %.200s/%s: %s", dir->path, name,
 				strerror(err));
 	}
@@ -215,7 +265,28 @@ static bool holds(pid_t pid, const struct stat *lock)
 	return !stat(path, &st) && st.st_ino == lock->st_ino && st.st_dev == lock->st_dev;
 }
 
-static pid_t search_holder(const struct stat *lock)
+/* What a holder whose lock file was removed has open. */
+bool lab_is_orphan(const struct lab_dir *dir, const char *name, pid_t pid)
+{
+	static const char end[] = "/lock (deleted)";
+	char path[64], is[PATH_MAX + 64];
+	size_t len = strlen(dir->path);
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, LAB_LOCK_FD);
+	n = readlink(path, is, sizeof(is) - 1);
+	if (n <= (ssize_t)sizeof(end))
+		return false;
+	is[n] = '\0';
+	if (strncmp(is, dir->path, len) != 0 || is[len] != '/' ||
+	    strcmp(is + n - sizeof(end) + 1, end) != 0)
+		return false;
+	is[n - (ssize_t)sizeof(end) + 1] = '\0'; /* only the name is left */
+	return !strchr(is + len + 1, '/') && (!name || !strcmp(is + len + 1, name));
+}
+
+/* The first process that `is` likes. */
+static pid_t search(bool (*is)(pid_t pid, const void *arg), const void *arg)
 {
 	struct dirent *entry;
 	DIR *proc = opendir("/proc");
@@ -224,12 +295,36 @@ static pid_t search_holder(const struct stat *lock)
 	while (proc && !found && (entry = readdir(proc))) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (pid > 0 && holds(pid, lock))
+		if (pid > 0 && is(pid, arg))
 			found = pid;
 	}
 	if (proc)
 		closedir(proc);
 	return found;
+}
+
+static bool is_holder(pid_t pid, const void *lock)
+{
+	return holds(pid, lock);
+}
+
+struct orphan {
+	const struct lab_dir *dir;
+	const char *name;
+};
+
+static bool is_orphan(pid_t pid, const void *arg)
+{
+	const struct orphan *o = arg;
+
+	return lab_is_orphan(o->dir, o->name, pid);
+}
+
+pid_t lab_find_orphan(const struct lab_dir *dir, const char *name)
+{
+	struct orphan o = {dir, name};
+
+	return search(is_orphan, &o);
 }
 
 pid_t lab_find_holder(const struct lab_dir *dir, const char *name, pid_t hint)
@@ -243,7 +338,7 @@ pid_t lab_find_holder(const struct lab_dir *dir, const char *name, pid_t hint)
 		return hint;
 	if (holds(1, &lock)) /* in the lab */
 		return 1;
-	return search_holder(&lock);
+	return search(is_holder, &lock);
 }
 
 bool lab_state_is_ours(const struct lab_dir *dir, const char *name, int lock)
@@ -340,7 +435,7 @@ int lab_state_read(const struct lab_dir *dir, const char *name, struct lab *lab,
 	return 0;
 }
 
-void lab_state_remove(const struct lab_dir *dir, const char *name)
+int lab_state_remove(const struct lab_dir *dir, const char *name, struct lab_error *e)
 {
 	static const char *const files[] = {"lab.json", "lab.json.new", "hosts", "lock"};
 	char path[PATH_MAX];
@@ -348,7 +443,9 @@ void lab_state_remove(const struct lab_dir *dir, const char *name)
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
 		if (!join(path, name, files[i]))
 			unlinkat(dir->fd, path, 0);
-	unlinkat(dir->fd, name, AT_REMOVEDIR);
+	if (!unlinkat(dir->fd, name, AT_REMOVEDIR) || errno == ENOENT)
+		return 0;
+	return lab_fail(e, errno, "cannot remove %.200s/%s: %s", dir->path, name, strerror(errno));
 }
 
 /* ---- all labs ---- */
@@ -433,26 +530,42 @@ int lab_open(struct lab *lab, const char *name, struct lab_error *e)
 	return ret;
 }
 
-int lab_each(int (*fn)(const struct lab *lab, void *arg), void *arg, struct lab_error *e)
+static int read_all(const struct lab_dir *dir, struct lab **labs, size_t *count,
+		    struct lab_error *e)
 {
 	struct lab_error ignored;
-	struct lab_dir dir;
 	char **names;
+	size_t n;
+	int ret = lab_names(dir, &names, &n, e);
+
+	*count = 0;
+	*labs = calloc(n + 1, sizeof(**labs));
+	if (!ret && !*labs)
+		ret = lab_fail(e, ENOMEM, "out of memory");
+	for (size_t i = 0; !ret && i < n; i++) {
+		struct lab_holder holder;
+
+		if (lab_claim(dir, names[i], &holder) == LAB_ALIVE &&
+		    !lab_state_read(dir, names[i], &(*labs)[*count], &ignored))
+			++*count;
+	}
+	lab_names_free(names, n);
+	return ret;
+}
+
+int lab_each(int (*fn)(const struct lab *lab, void *arg), void *arg, struct lab_error *e)
+{
+	struct lab *labs;
+	struct lab_dir dir;
 	size_t n;
 	int ret = lab_dir_open(&dir, false, e);
 
 	if (ret)
 		return ret;
-	ret = lab_names(&dir, &names, &n, e);
-	for (size_t i = 0; !ret && i < n; i++) {
-		struct lab lab;
-		struct lab_holder holder;
-
-		if (lab_claim(&dir, names[i], &holder) == LAB_ALIVE &&
-		    !lab_state_read(&dir, names[i], &lab, &ignored))
-			ret = fn(&lab, arg);
-	}
-	lab_names_free(names, n);
-	lab_dir_close(&dir);
+	ret = read_all(&dir, &labs, &n, e);
+	lab_dir_close(&dir); /* whatever fn does, nobody waits for it */
+	for (size_t i = 0; !ret && i < n; i++)
+		ret = fn(&labs[i], arg);
+	free(labs);
 	return ret;
 }

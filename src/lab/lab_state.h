@@ -1,6 +1,6 @@
 /* Where labs are written down: a directory, and one in it for each lab.
  *
- *	WEFT_LAB_DIR, or for root /run/weft/lab, or $XDG_RUNTIME_DIR/weft/lab, or /tmp/weft-UID/lab
+ *	WEFT_LAB_DIR, or for root /run/weft/lab, or /tmp/weft-UID/lab
  *	    NAME/lock        locked (flock) by the holder for as long as the lab lives; says its
  *	                     process id and which addresses it has
  *	    NAME/lab.json    what the lab is like; there once it is up
@@ -47,6 +47,9 @@ int lab_state_set_holder(int lock, const struct lab_holder *holder, struct lab_e
 #define LAB_LOCK_FD 3
 /* The holder's process id as seen from here, or 0; the hint is what it calls itself. */
 pid_t lab_find_holder(const struct lab_dir *dir, const char *name, pid_t hint);
+/* The holder of a lab (NULL: of any) of this directory whose files were removed, or 0. */
+pid_t lab_find_orphan(const struct lab_dir *dir, const char *name);
+bool lab_is_orphan(const struct lab_dir *dir, const char *name, pid_t pid);
 /* Is NAME/ still that of the lock that we hold? Somebody else may have removed it, and made
  * another. */
 bool lab_state_is_ours(const struct lab_dir *dir, const char *name, int lock);
@@ -56,7 +59,7 @@ int lab_state_write(const struct lab *lab, const char *dir, struct lab_error *e)
 int lab_state_read(const struct lab_dir *dir, const char *name, struct lab *lab,
 		   struct lab_error *e);
 /* Removes NAME/. */
-void lab_state_remove(const struct lab_dir *dir, const char *name);
+int lab_state_remove(const struct lab_dir *dir, const char *name, struct lab_error *e);
 
 /* Names of all labs that are written down, alive or not. Freed by lab_names_free. */
 int lab_names(const struct lab_dir *dir, char ***names, size_t *n, struct lab_error *e);

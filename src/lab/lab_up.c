@@ -243,6 +243,24 @@ static int choose_net(const struct lab_dir *dir, struct lab_spec *spec, struct l
 	return ret;
 }
 
+/* The full name first: it is what `hostname -f` answers. */
+static void write_names(const struct lab_spec *s, struct fabric_node n, FILE *to)
+{
+	char name[FABRIC_NAME_MAX], host[LAB_HOST_NAME_MAX], text[INET_ADDRSTRLEN];
+
+	fabric_name(n, name);
+	lab_host_name(s, n, host);
+	for (uint32_t a = 0; a < (n.level ? 1 : 1u << s->routing.lmc); a++) {
+		struct in_addr addr = lab_address(s, n, a);
+
+		inet_ntop(AF_INET, &addr, text, sizeof(text));
+		if (a)
+			fprintf(to, "%s %s.%u %s.%u\n", text, host, a, name, a);
+		else
+			fprintf(to, "%s %s %s\n", text, host, name);
+	}
+}
+
 /* What its hosts see as /etc/hosts. */
 static int write_hosts(const struct lab_spec *s, const char *path, struct lab_error *e)
 {
@@ -250,17 +268,10 @@ static int write_hosts(const struct lab_spec *s, const char *path, struct lab_er
 
 	if (!to)
 		return lab_fail(e, errno, "cannot write %.200s: %s", path, strerror(errno));
+	fchmod(fileno(to), 0644); /* for everybody on the hosts, whatever our umask is */
 	fputs("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n", to);
-	for (uint32_t i = 0; i < fabric_nodes(&s->tree); i++) {
-		struct fabric_node n = fabric_node(&s->tree, i);
-		char name[FABRIC_NAME_MAX], host[LAB_HOST_NAME_MAX], text[INET_ADDRSTRLEN];
-		struct in_addr addr = lab_address(s, n, 0);
-
-		fabric_name(n, name);
-		lab_host_name(s, n, host);
-		inet_ntop(AF_INET, &addr, text, sizeof(text));
-		fprintf(to, "%s %s %s\n", text, name, host);
-	}
+	for (uint32_t i = 0; i < fabric_nodes(&s->tree); i++)
+		write_names(s, fabric_node(&s->tree, i), to);
 	if (fclose(to))
 		return lab_fail(e, errno, "cannot write %.200s: %s", path, strerror(errno));
 	return 0;
@@ -270,6 +281,7 @@ static int write_hosts(const struct lab_spec *s, const char *path, struct lab_er
 static int claim(const struct lab_dir *dir, struct lab_spec *spec, struct start *start,
 		 struct lab_error *e)
 {
+	struct lab_error ignored;
 	struct lab_holder other;
 	int lock, ret;
 
@@ -280,7 +292,8 @@ static int claim(const struct lab_dir *dir, struct lab_spec *spec, struct start 
 				"with 'weft lab down %s'",
 				spec->name, spec->name);
 	case LAB_STALE:
-		lab_state_remove(dir, spec->name);
+		if (lab_state_remove(dir, spec->name, e))
+			return -e->code;
 		break;
 	case LAB_NONE:
 		break;
@@ -300,7 +313,7 @@ static int claim(const struct lab_dir *dir, struct lab_spec *spec, struct start 
 	if (!ret)
 		return lock;
 	close(lock);
-	lab_state_remove(dir, spec->name);
+	lab_state_remove(dir, spec->name, &ignored);
 	return ret;
 }
 
@@ -312,22 +325,20 @@ static void unclaim(const char *name, int lock)
 	if (lab_dir_open(&dir, false, &ignored))
 		return;
 	if (dir.fd >= 0 && lab_state_is_ours(&dir, name, lock))
-		lab_state_remove(&dir, name);
+		lab_state_remove(&dir, name, &ignored);
 	lab_dir_close(&dir);
 }
 
 /* ---- all together ---- */
 
-static int build(struct start *start, struct lab *lab, struct lab_error *e)
+/* Starts the holder; its id is written down before anybody else looks. */
+static int launch(struct start *start, struct lab *lab, int report[2], struct lab_error *e)
 {
 	struct lab_holder holder = {.net = start->spec->net, .prefix = start->spec->prefix};
-	char *dir = strndup(start->hosts, strlen(start->hosts) - strlen("/hosts"));
-	int report[2], ret;
+	int ret;
 
-	if (!dir || pipe2(report, O_CLOEXEC)) {
-		free(dir);
+	if (pipe2(report, O_CLOEXEC))
 		return lab_fail(e, errno, "cannot start: %s", strerror(errno));
-	}
 	start->report = report[1];
 	lab->holder = start_holder(start, e);
 	close(report[1]);
@@ -335,15 +346,25 @@ static int build(struct start *start, struct lab *lab, struct lab_error *e)
 	if (!ret) {
 		holder.pid = lab->holder;
 		ret = lab_state_set_holder(start->lock, &holder, e);
-		if (!ret)
-			ret = wait_for(report[0], e);
-		lab->since = time(NULL);
-		if (!ret)
-			ret = lab_state_write(lab, dir, e);
 		if (ret)
 			kill_holder(lab->holder);
 	}
-	close(report[0]);
+	if (ret)
+		close(report[0]);
+	return ret;
+}
+
+static int finish(const struct start *start, struct lab *lab, int report, struct lab_error *e)
+{
+	char *dir = strndup(start->hosts, strlen(start->hosts) - strlen("/hosts"));
+	int ret = dir ? wait_for(report, e) : lab_fail(e, ENOMEM, "out of memory");
+
+	lab->since = time(NULL);
+	if (!ret)
+		ret = lab_state_write(lab, dir, e);
+	if (ret)
+		kill_holder(lab->holder);
+	close(report);
 	free(dir);
 	return ret;
 }
@@ -352,6 +373,7 @@ static int build(struct start *start, struct lab *lab, struct lab_error *e)
 static int check_size(const struct lab_spec *spec, struct lab_error *e)
 {
 	const struct fabric_pgft *t = &spec->tree;
+	uint64_t routes;
 
 	if (fabric_nodes(t) > LAB_NODES_MAX)
 		return lab_fail(e, E2BIG,
@@ -360,6 +382,12 @@ static int check_size(const struct lab_spec *spec, struct lab_error *e)
 	if (fabric_cables(t) > LAB_CABLES_MAX)
 		return lab_fail(e, E2BIG, "the tree has %u cables; a lab has at most %d",
 				fabric_cables(t), LAB_CABLES_MAX);
+	routes = (uint64_t)(fabric_nodes(t) - fabric_hosts(t)) * fabric_hosts(t)
+		 << spec->routing.lmc;
+	if (routes > LAB_ROUTES_MAX)
+		return lab_fail(e, E2BIG,
+				"the switches would need up to %llu routes; a lab has at most %d",
+				(unsigned long long)routes, LAB_ROUTES_MAX);
 	for (uint32_t l = 0; spec->routing.kind == FABRIC_ECMP && l < t->h; l++)
 		if (fabric_up_ports(t, l) > LAB_ECMP_MAX)
 			return lab_fail(
@@ -375,7 +403,7 @@ int lab_up(struct lab_spec *spec, struct lab *lab, struct lab_error *e)
 	struct sigaction old[SIGNALS];
 	struct start start = {.spec = spec, .user = geteuid() != 0};
 	struct lab_dir dir;
-	int ret;
+	int report[2], ret;
 
 	memset(e, 0, sizeof(*e));
 	ret = lab_name_check(spec->name, e);
@@ -387,18 +415,19 @@ int lab_up(struct lab_spec *spec, struct lab *lab, struct lab_error *e)
 		return ret;
 	catch_signals(old);
 	start.lock = claim(&dir, spec, &start, e);
+	ret = start.lock < 0 ? start.lock : 0;
+	lab->spec = *spec;
+	lab->user = start.user;
 	memcpy(lab->dir, dir.path, sizeof(lab->dir));
+	if (!ret)
+		ret = launch(&start, lab, report, e);
 	lab_dir_close(&dir);
-	if (start.lock < 0) {
-		ret = start.lock;
-	} else {
-		lab->spec = *spec;
-		lab->user = start.user;
-		ret = build(&start, lab, e);
-		if (ret)
-			unclaim(spec->name, start.lock);
+	if (!ret)
+		ret = finish(&start, lab, report[0], e);
+	if (ret && start.lock >= 0)
+		unclaim(spec->name, start.lock);
+	if (start.lock >= 0)
 		close(start.lock);
-	}
 	release_signals(old);
 	return ret;
 }

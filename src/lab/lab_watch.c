@@ -103,11 +103,13 @@ static int count_link(const struct nlmsghdr *h, void *arg)
 	const struct nlattr *attr;
 	struct lab_load *load;
 	struct lab_flow *flow = flow_of(arg, ifi->ifi_index, &load);
+	bool up;
 
 	if (!flow)
 		return MNL_CB_OK;
-	if (!(ifi->ifi_flags & IFF_UP))
-		load->alive = false;
+	/* Lower ends come first; a cable that is not there has none. */
+	up = ifi->ifi_flags & IFF_UP;
+	load->alive = flow == &load->up ? up : load->alive && up;
 	mnl_attr_for_each(attr, h, sizeof(*ifi))
 	{
 		if (mnl_attr_get_type(attr) != IFLA_STATS64)
@@ -226,8 +228,6 @@ int lab_watch_sample(struct lab_watch *w, struct lab_load *load, struct lab_erro
 	int ret = 0;
 
 	memset(load, 0, fabric_cables(t) * sizeof(*load));
-	for (uint32_t i = 0; i < fabric_cables(t); i++)
-		load[i].alive = true;
 	for (uint32_t i = 0; !ret && i < fabric_nodes(t); i++)
 		ret = count_node(w, fabric_node(t, i), load, e);
 	if (ret)

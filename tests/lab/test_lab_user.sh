@@ -43,7 +43,7 @@ check_eq "$(stat -c %u "$tmp/made")" "$(id -u)"
 # From inside, onto another host.
 run lab exec "$name" h3 -- "$WEFT" lab exec "$name" h7 -- hostname
 check_eq "$out" "$name-h7"
-run lab fail "$name" s1.0-s2.0:1 s1.1-s2.0
+run lab fail "$name" s1.0-s2.0:1 s1.1-s2.0:0
 check_code 0
 run lab heal "$name" --all
 check_code 0
