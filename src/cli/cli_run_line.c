@@ -94,9 +94,6 @@ static int openmpi_on_lab(struct run_line *line, const struct run_job *job)
 	cli_words_add(&line->argv, "-H");
 	cli_words_add(&line->argv, list);
 	free(list);
-	/* UCX takes hosts that share a kernel for one machine, and its shared memory for a way
-	 * between them. */
-	set(line, "UCX_TLS", "^shm");
 	return 0;
 }
 
@@ -154,10 +151,7 @@ static int mpich_on_lab(struct run_line *line, const struct run_job *job)
 	list[strcspn(list, ",")] = '\0';
 	cli_words_add_all(&line->argv, (char *[]){"-localhost", list, NULL});
 	free(list);
-	if (!getenv("UCX_TLS") && !getenv("UCX_NET_DEVICES"))
-		return mpich_on_device(line);
-	set(line, "UCX_TLS", "^shm"); /* as for Open MPI */
-	return 0;
+	return getenv("UCX_TLS") || getenv("UCX_NET_DEVICES") ? 0 : mpich_on_device(line);
 }
 
 static int mpich(struct run_line *line, const struct run_job *job)

@@ -128,6 +128,7 @@ check_code 2
 check_has "$err" "no MPI launcher was found in PATH"
 
 # Quotes survive, what the user has set stays, and the line is a command.
+# shellcheck disable=SC2016 # not for this shell
 print --mpi-args "--mca a 'b c' d\\ e" ./openmpi "x y" '$z'
 check_has "$out" "mpirun.openmpi -n 3 --mca a 'b c' 'd e' ./openmpi 'x y' '\$z'"
 check_has "$out" OMPI_MCA_hwloc_base_binding_policy=none
@@ -242,6 +243,7 @@ on_lab -n 2 -p ./mpich
 check_has "$out" "weft lab exec $lab h0 -- env "
 
 # The packets went over the lab.
+# shellcheck disable=SC2016 # of awk
 bytes() { "$WEFT" lab exec $lab h3 -- awk '/eth0:/ { print $10 }' /proc/net/dev; }
 for mpi in openmpi mpich; do
 	before=$(bytes)
