@@ -82,6 +82,7 @@ void cli_lab_measure_close(struct cli_lab_measure *m);
 /* Open, wait, look: complains by itself; 0, CLI_USAGE or CLI_FAILED. */
 int cli_lab_measure_once(struct cli_lab_measure *m, const struct lab *lab, uint64_t interval);
 
+uint64_t cli_lab_since(uint64_t now, uint64_t before);
 double cli_lab_mbit(const struct cli_lab_measure *m, uint32_t cable, bool up);
 
 #endif

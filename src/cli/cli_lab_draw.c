@@ -83,7 +83,7 @@ static int run(const struct lab *lab, const char *file, uint64_t interval)
 {
 	char own[LAB_NAME_MAX + sizeof(".svg")];
 	struct cli_lab_measure m;
-	int code;
+	int code, ret;
 
 	if (!file && isatty(STDOUT_FILENO)) {
 		snprintf(own, sizeof(own), "%s.svg", lab->spec.name);
@@ -93,8 +93,8 @@ static int run(const struct lab *lab, const char *file, uint64_t interval)
 	if (code)
 		return code;
 	if (!file || !strcmp(file, "-")) {
-		draw(&m, stdout);
-		code = cli_finish(CLI_OK);
+		ret = draw(&m, stdout);
+		code = ret ? cli_error("cannot draw: %s", strerror(-ret)) : cli_finish(CLI_OK);
 	} else {
 		code = draw_file(&m, file);
 		if (!code && file == own)

@@ -82,10 +82,17 @@ int cli_lab_measure_once(struct cli_lab_measure *m, const struct lab *lab, uint6
 	return CLI_FAILED;
 }
 
+/* Counters begin anew when an interface or queue does. */
+uint64_t cli_lab_since(uint64_t now, uint64_t before)
+{
+	return now >= before ? now - before : now;
+}
+
 double cli_lab_mbit(const struct cli_lab_measure *m, uint32_t cable, bool up)
 {
 	const struct lab_load *a = &m->before[cable], *b = &m->now[cable];
-	uint64_t bytes = up ? b->up.bytes - a->up.bytes : b->down.bytes - a->down.bytes;
+	uint64_t bytes = up ? cli_lab_since(b->up.bytes, a->up.bytes)
+			    : cli_lab_since(b->down.bytes, a->down.bytes);
 
 	return m->seconds > 0 ? (double)bytes * 8e-6 / m->seconds : 0;
 }

@@ -107,7 +107,7 @@ static int show_text(const struct lab *lab, struct cli_lab_measure *m, bool rout
 	return cli_finish(CLI_OK);
 }
 
-static int show_json(const struct lab *lab, struct cli_lab_measure *m)
+static int show_json(struct cli_lab_measure *m)
 {
 	struct lab_error e;
 	json_t *all = cli_lab_all(m, &e);
@@ -116,7 +116,6 @@ static int show_json(const struct lab *lab, struct cli_lab_measure *m)
 		cli_error("%s", e.text);
 		return CLI_FAILED;
 	}
-	(void)lab;
 	cli_lab_print_json(all, false);
 	return cli_finish(CLI_OK);
 }
@@ -161,7 +160,7 @@ int cli_lab_show(int argc, char **argv)
 		code = cli_lab_measure_once(&m, &lab, interval);
 	if (code)
 		return code;
-	code = json ? show_json(&lab, &m) : show_text(&lab, &m, routes);
+	code = json ? show_json(&m) : show_text(&lab, &m, routes);
 	cli_lab_measure_close(&m);
 	return code;
 }

@@ -76,7 +76,7 @@ static void fill_row(const struct cli_lab_measure *m, uint32_t cable, bool up, s
 {
 	const struct lab_load *load = &m->now[cable], *before = &m->before[cable];
 	const struct lab_flow *f = up ? &load->up : &load->down;
-	uint64_t drops = f->drops - (up ? before->up.drops : before->down.drops);
+	uint64_t drops = cli_lab_since(f->drops, up ? before->up.drops : before->down.drops);
 
 	*r = (struct row){.cable = cable,
 			  .up = up,

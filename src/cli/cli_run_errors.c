@@ -24,10 +24,25 @@ static void put(const char *text, size_t n)
 	}
 }
 
+static const char warning[] = "] plm:rsh: Warning: setpgid(";
+
+/* The beginning of that line: "[", a host and a number, the warning as far as it is here. */
+static bool may_be_it(struct run_errors *e)
+{
+	const char *rest;
+
+	e->line[e->n] = '\0';
+	if (e->line[0] != '[')
+		return false;
+	rest = e->line + 1 + strcspn(e->line + 1, "] #=.");
+	return !*rest || !strncmp(rest, warning,
+				  strlen(rest) < strlen(warning) ? strlen(rest) : strlen(warning));
+}
+
 static void flush(struct run_errors *e)
 {
 	e->line[e->n] = '\0';
-	if (!strstr(e->line, "] plm:rsh: Warning: setpgid("))
+	if (!strstr(e->line, warning))
 		put(e->line, e->n);
 	e->n = 0;
 }
@@ -55,7 +70,7 @@ void run_errors_pass(struct run_errors *e)
 				flush(e);
 		}
 		/* Questions and progress bars have no newline, and do not wait for one. */
-		if (e->n && e->line[0] != '[')
+		if (e->n && !may_be_it(e))
 			flush(e);
 	}
 }

@@ -135,7 +135,8 @@ int cli_vars_loader(struct cli_vars *vars)
 	 * that drop LD_PRELOAD. */
 	/* A program that carries AddressSanitizer refuses to start behind any preloaded
 	 * library. Only such programs read this; what the user says comes after it. */
-	if (asprintf(&asan, "verify_asan_link_order=0%s%s", theirs ? ":" : "", theirs ? theirs : "") < 0)
+	if (asprintf(&asan, "verify_asan_link_order=0%s%s", theirs ? ":" : "",
+		     theirs ? theirs : "") < 0)
 		asan = NULL;
 	if (!theirs || !strstr(theirs, "verify_asan_link_order"))
 		set(vars, "ASAN_OPTIONS", asan);

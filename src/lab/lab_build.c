@@ -70,10 +70,36 @@ static int set(const char *name, const char *value)
 	return ret;
 }
 
+/* How flows are hashed over ports: by addresses and ports as they are in the packet. (Policy 1
+ * would do that too, but takes a hash that the sender's kernel has left with the packet, if
+ * there is one. All switches are that kernel, so they would all agree: of the flows that come
+ * up by one port, all would go on by one port. And a TCP stream would change its way whenever
+ * it has lost a packet.) For the same reason each switch gets a seed of its own, or, before
+ * Linux 6.11, neighbouring levels look at different fields. */
+static int hash_flows(const struct lab_spec *s, struct fabric_node n)
+{
+	enum { SRC = 1, DST = 2, PROTOCOL = 4, SRC_PORT = 16, DST_PORT = 32 };
+	static const int by_level[] = {
+		SRC | DST | PROTOCOL | SRC_PORT | DST_PORT,
+		SRC | SRC_PORT | DST_PORT,
+		DST | SRC_PORT | DST_PORT,
+	};
+	struct util_rand r;
+	char text[16];
+	bool seeded;
+
+	util_rand_seed(&r, s->routing.seed + fabric_number(&s->tree, n));
+	snprintf(text, sizeof(text), "%u", (unsigned)(util_rand_next(&r) >> 32) | 1);
+	seeded = !set("ipv4/fib_multipath_hash_seed", text);
+	snprintf(text, sizeof(text), "%d", by_level[seeded ? 0 : n.level % 3]);
+	if (!set("ipv4/fib_multipath_hash_fields", text) &&
+	    !set("ipv4/fib_multipath_hash_policy", "3"))
+		return 0;
+	return set("ipv4/fib_multipath_hash_policy", "1"); /* before Linux 5.14 */
+}
+
 static int settings(const struct lab_spec *s, struct fabric_node n, struct lab_error *e)
 {
-	struct util_rand r;
-	char seed[16];
 	int ret;
 
 	/* Ways there and back may differ. */
@@ -83,7 +109,7 @@ static int settings(const struct lab_spec *s, struct fabric_node n, struct lab_e
 	if (!ret && n.level > 0)
 		ret = set("ipv4/ip_forward", "1");
 	if (!ret)
-		ret = set("ipv4/fib_multipath_hash_policy", "1"); /* ports count, too */
+		ret = hash_flows(s, n);
 	if (ret)
 		return lab_fail(e, -ret, "cannot change the settings in /proc/sys/net: %s",
 				strerror(-ret));
@@ -93,11 +119,6 @@ static int settings(const struct lab_spec *s, struct fabric_node n, struct lab_e
 	set("ipv4/conf/all/send_redirects", "0");
 	set("ipv4/conf/default/send_redirects", "0");
 	set("ipv4/icmp_ratelimit", "0"); /* traceroute is answered at once */
-	/* All switches with one hash function would agree on where a flow goes, level by
-	 * level: of those that come up by one port, all would go on by one port. */
-	util_rand_seed(&r, s->routing.seed + fabric_number(&s->tree, n));
-	snprintf(seed, sizeof(seed), "%u", (unsigned)(util_rand_next(&r) >> 32) | 1);
-	set("ipv4/fib_multipath_hash_seed", seed);
 	return 0;
 }
 

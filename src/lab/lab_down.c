@@ -71,16 +71,21 @@ static uint32_t kill_orphans(const struct lab_dir *dir, const char *name)
 {
 	struct pollfd p = {.events = POLLIN};
 	uint32_t n = 0;
+	bool killed;
 	pid_t pid;
 
 	while (n < 1000 && (pid = lab_find_orphan(dir, name))) {
 		p.fd = (int)syscall(SYS_pidfd_open, pid, 0);
 		/* Again, now that it can not become somebody else. */
-		if (p.fd < 0 || !lab_is_orphan(dir, name, pid) ||
-		    syscall(SYS_pidfd_send_signal, p.fd, SIGKILL, NULL, 0))
+		if (p.fd < 0)
 			break;
-		poll(&p, 1, END_MS);
+		killed = lab_is_orphan(dir, name, pid) &&
+			 !syscall(SYS_pidfd_send_signal, p.fd, SIGKILL, NULL, 0);
+		if (killed)
+			poll(&p, 1, END_MS);
 		close(p.fd);
+		if (!killed)
+			break;
 		n++;
 	}
 	return n;

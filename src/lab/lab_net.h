@@ -12,7 +12,7 @@ struct lab_nets {
 	size_t n, room;
 };
 
-/* Both return 0 or -ENOMEM. The first is pure. */
+/* Returns 0 or -ENOMEM. */
 int lab_nets_add(struct lab_nets *nets, uint32_t net, uint32_t prefix);
 void lab_nets_free(struct lab_nets *nets);
 

@@ -167,17 +167,18 @@ int lab_node_addresses(struct lab_nl *nl, const struct lab_spec *s, struct fabri
 		       struct lab_error *e)
 {
 	const uint32_t lo = 1;
-	uint32_t eth0;
 
 	if (put_link_state(nl, lo, true, e))
 		return -e->code;
 	/* A switch needs one to answer traceroute and ARP with. */
 	if (n.level > 0)
 		return put_address(nl, lo, lab_address(s, n, 0), 32, e);
-	eth0 = lab_port_ifindex(s, lab_port(s, n, 0));
-	for (uint32_t a = 0; a < 1u << s->routing.lmc; a++)
-		if (put_address(nl, eth0, lab_address(s, n, a), s->prefix, e))
-			return -e->code;
+	/* On each of its interfaces: the addresses are there as long as one of them is up. */
+	for (uint32_t i = 0; i < lab_port_count(s, n); i++)
+		for (uint32_t a = 0; a < 1u << s->routing.lmc; a++)
+			if (put_address(nl, lab_port_ifindex(s, lab_port(s, n, i)),
+					lab_address(s, n, a), s->prefix, e))
+				return -e->code;
 	return 0;
 }
 

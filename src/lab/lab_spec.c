@@ -19,7 +19,6 @@ int lab_fail(struct lab_error *e, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
-	e->code = code;
 	return -code;
 }
 

@@ -15,6 +15,14 @@
 
 /* ---- the directory of all labs ---- */
 
+/* What the user has chosen, or NULL. */
+static const char *chosen(void)
+{
+	const char *dir = getenv("WEFT_LAB_DIR");
+
+	return dir && *dir ? dir : NULL;
+}
+
 static int join(char path[PATH_MAX], const char *dir, const char *name)
 {
 	return snprintf(path, PATH_MAX, "%s/%s", dir, name) < PATH_MAX ? 0 : -ENAMETOOLONG;
@@ -104,8 +112,13 @@ static int open_and_lock(struct lab_dir *dir, bool make)
 		dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (dir->fd < 0)
 			return errno == ENOENT && !make ? 0 : -errno;
-		if (lock_for_a_while(dir->fd))
-			return -errno;
+		if (lock_for_a_while(dir->fd)) {
+			int err = errno;
+
+			close(dir->fd);
+			dir->fd = -1;
+			return -err;
+		}
 		if (is_still_there(dir))
 			return 0;
 		close(dir->fd);
@@ -138,7 +151,7 @@ static int open_path(struct lab_dir *dir, bool make, struct lab_error *e)
 			e, -ret,
 			"cannot use the directory %.150s: %s; WEFT_LAB_DIR can name another one",
 			dir->path, strerror(-ret));
-	if (dir->fd < 0 || (is_ours(dir->path) && (getenv("WEFT_LAB_DIR") || is_above_ours(dir))))
+	if (dir->fd < 0 || (is_ours(dir->path) && (chosen() || is_above_ours(dir))))
 		return 0;
 	lab_dir_close(dir);
 	return lab_fail(e, EPERM,
@@ -149,11 +162,11 @@ static int open_path(struct lab_dir *dir, bool make, struct lab_error *e)
 
 int lab_dir_open(struct lab_dir *dir, bool make, struct lab_error *e)
 {
-	const char *env = getenv("WEFT_LAB_DIR");
+	const char *env = chosen();
 	int ret = 0;
 
 	dir->fd = -1;
-	if (!env || !*env)
+	if (!env)
 		default_path(dir->path);
 	else if (snprintf(dir->path, PATH_MAX, "%s", env) >= PATH_MAX)
 		ret = -ENAMETOOLONG;
@@ -179,7 +192,7 @@ void lab_dir_close(struct lab_dir *dir)
 		return;
 	/* Nothing is left behind. It is in use by others if it is not empty; and who has it
 	 * open already sees that it is gone (is_still_there). */
-	if (!getenv("WEFT_LAB_DIR") && !rmdir(dir->path)) {
+	if (!chosen() && !rmdir(dir->path)) {
 		*slash = '\0';
 		rmdir(dir->path);
 		*slash = '/';

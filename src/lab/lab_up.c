@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -75,12 +76,12 @@ static bool nobody_listens(void)
 {
 	struct pollfd p = {.fd = REPORT_FD, .events = POLLOUT};
 
-	return poll(&p, 1, 0) == 1 && (p.revents & POLLERR);
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP));
 }
 
 static void tell(const struct lab_error *e)
 {
-	/* Less than PIPE_BUF: whole or not at all. */
+	/* Whole or not at all. */
 	if (write(REPORT_FD, e, sizeof(*e)) < 0)
 		_exit(1);
 }
@@ -98,6 +99,7 @@ static void __attribute__((noreturn)) hold(const struct start *start, uid_t uid,
 {
 	struct lab_error e = {0};
 	sigset_t none;
+	char go;
 
 	prctl(PR_SET_NAME, "weft-lab");
 	/* A lab that is half built goes with whoever builds it. */
@@ -114,8 +116,11 @@ static void __attribute__((noreturn)) hold(const struct start *start, uid_t uid,
 		tell(&e);
 		_exit(1);
 	}
-	prctl(PR_SET_PDEATHSIG, 0);
 	tell(&e);
+	/* Only when it is written down does it live on its own. */
+	if (read(REPORT_FD, &go, 1) != 1)
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, 0);
 	close(REPORT_FD);
 	sigemptyset(&none);
 	for (;;)
@@ -337,7 +342,7 @@ static int launch(struct start *start, struct lab *lab, int report[2], struct la
 	struct lab_holder holder = {.net = start->spec->net, .prefix = start->spec->prefix};
 	int ret;
 
-	if (pipe2(report, O_CLOEXEC))
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report))
 		return lab_fail(e, errno, "cannot start: %s", strerror(errno));
 	start->report = report[1];
 	lab->holder = start_holder(start, e);
@@ -354,6 +359,20 @@ static int launch(struct start *start, struct lab *lab, int report[2], struct la
 	return ret;
 }
 
+/* From here on it does not need us; its end of the socket closes when it has heard. */
+static bool let_go(int report)
+{
+	ssize_t got;
+	char end;
+
+	if (send(report, "", 1, MSG_NOSIGNAL) != 1)
+		return false;
+	do
+		got = read(report, &end, 1);
+	while (got < 0 && errno == EINTR);
+	return !got;
+}
+
 static int finish(const struct start *start, struct lab *lab, int report, struct lab_error *e)
 {
 	char *dir = strndup(start->hosts, strlen(start->hosts) - strlen("/hosts"));
@@ -362,6 +381,8 @@ static int finish(const struct start *start, struct lab *lab, int report, struct
 	lab->since = time(NULL);
 	if (!ret)
 		ret = lab_state_write(lab, dir, e);
+	if (!ret && !let_go(report))
+		ret = lab_fail(e, ECHILD, "the lab's process died");
 	if (ret)
 		kill_holder(lab->holder);
 	close(report);

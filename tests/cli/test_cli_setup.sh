@@ -47,9 +47,11 @@ check_eq "$(wc -l <"$tmp/calls")" 1
 check_has "$(cat "$tmp/calls")" "noninteractive"
 check_has "$(cat "$tmp/calls")" "install -y --no-install-recommends perftest"
 
-# The demo does not ask for an MPI; the tests do.
-check_lacks "$("$SOURCE/scripts/setup.sh" --list build demo)" mpi
-check_has "$("$SOURCE/scripts/setup.sh" --list test)" openmpi-bin
+# A build does not ask for an MPI; the demo asks for one, the tests for both.
+check_lacks "$("$SOURCE/scripts/setup.sh" --list build)" mpi
+check_has "$("$SOURCE/scripts/setup.sh" --list demo)" openmpi-bin
+check_lacks "$("$SOURCE/scripts/setup.sh" --list demo)" mpich
+check_has "$("$SOURCE/scripts/setup.sh" --list test)" mpich
 
 # Lists that are not there yet: update, and once more.
 reset

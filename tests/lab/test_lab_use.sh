@@ -143,6 +143,18 @@ check_has "$healed" "$spine1"
 check_true [ "$(wc -l <<<"$healed")" -eq 4 ]
 lab_end "$name"
 
+# Three levels: what comes up by one port goes on by all of them, not by one. And the flow stays
+# where its ports lead it, whatever its sender's kernel thinks of it.
+lab_new "$name" --pgft "3;4,4,2;1,4,4;1,1,1" --rate unlimited --routing ecmp
+lab exec "$name" h0 -- bash -c 'for ((p = 20000; p < 20400; p++)); do echo x >/dev/udp/h31/$p; done'
+second=$(lab show "$name" --json --interval 1ms |
+	jq -c '[.links[] | select(.name | test("^s2[.][0-3]-")) | .up.packets]')
+echo "400 flows over 16 ports of the second level: $second"
+check_eq "$(jq 'add' <<<"$second")" 400
+check_true [ "$(jq 'min' <<<"$second")" -ge 5 ]
+check_true [ "$(jq 'max' <<<"$second")" -le 60 ]
+lab_end "$name"
+
 # Without a rate there is no queue, and what is fast is fast.
 lab_new "$name" --pgft "2;2,2;1,2;1,1" --rate unlimited
 run lab exec "$name" h0 -- tc qdisc show dev eth0

@@ -18,6 +18,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	[ "$failures" -eq 0 ] || finish
 	exit $code
 fi
+cd "$tmp" || exit 1 # where we come from may be out of our reach
 needs_labs
 name=${prefix}n
 lab_new "$name" --pgft "2;4,4;1,2;1,2" --rate 100mbit
@@ -52,6 +53,13 @@ check_code 0
 check_true [ "$(jq '.received.bytes > 0.9 * .sent.bytes' <<<"$out")" = true ]
 run lab draw "$name" --interval 1ms -o "$tmp/lab.svg"
 check_code 0
+# MPI programs.
+run "$WEFT" run --lab "$name" -n 5 --mpi openmpi hostname
+check_code 0
+check_eq "$(sort <<<"$out" | tr '\n' ' ')" "$name-h0 $name-h1 $name-h2 $name-h3 $name-h4 "
+run "$WEFT" run --lab "$name" -n 3 --mpi mpich hostname
+check_code 0
+check_eq "$(sort <<<"$out" | tr '\n' ' ')" "$name-h0 $name-h1 $name-h2 "
 # In a pipe, nobody is kept waiting by the process that stays.
 check_has "$(lab up "${prefix}q" --pgft "1;2;1;1" | cat)" "${prefix}q"
 lab_end "${prefix}q"
