@@ -22,6 +22,15 @@ wait "$cross"
 check_eq "$?" 0
 run lab exec "$b" h0 -- sh -c 'ls /dev/shm; ps ax | grep -c "[c]ross"'
 check_eq "$out" 0
+# MPI jobs on both at once, whose processes have the same numbers and files the same names.
+"$WEFT" run --lab "$a" -n 4 --mpi openmpi hostname >"$tmp/job.a" 2>&1 &
+job=$!
+run "$WEFT" run --lab "$b" -n 4 --mpi openmpi hostname
+check_code 0
+check_eq "$(sort <<<"$out" | tr '\n' ' ')" "$b-h0 $b-h1 $b-h2 $b-h3 "
+wait "$job"
+check_eq "$?" 0
+check_eq "$(sort "$tmp/job.a" | tr '\n' ' ')" "$a-h0 $a-h1 $a-h2 $a-h3 "
 lab_end "$a"
 run lab exec "$b" h0 -- fping -q h1 h2 h3
 check_code 0
