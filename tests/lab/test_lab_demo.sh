@@ -10,8 +10,9 @@ check_code 0
 echo "$out"
 check_eq "$err" ""
 check_eq "$(grep -cE '^  (dmodk|random:1|ecmp) ' <<<"$out")" 3
-worst() { awk -v r="$1" '$1 == r { print $6 }' <<<"$out"; }
-check_true awk -v a="$(worst dmodk)" -v b="$(worst random:1)" -v c="$(worst ecmp)" \
+# The mean over all ranks: on a busy machine a single one may come late for other reasons.
+mean() { awk -v r="$1" '$1 == r { print $4 }' <<<"$out"; }
+check_true awk -v a="$(mean dmodk)" -v b="$(mean random:1)" -v c="$(mean ecmp)" \
 	'BEGIN { exit !(a > b && a > c && c > 0) }'
 check_true xmllint --noout "$BUILD/demo-lab.svg"
 check_eq "$(pgrep -f "lab up demo")" ""
