@@ -14,7 +14,8 @@ packages_of() {
 	# ibverbs-utils: what the README tries first once Weft is built
 	build) echo gcc libc6-dev make cmake ninja-build pkgconf libibverbs-dev \
 		libjansson-dev libmnl-dev libcmocka-dev ibverbs-utils ;;
-	demo) echo perftest iproute2 util-linux openmpi-bin libopenmpi-dev ;;
+	# iputils-ping: what the README tries on a lab
+	demo) echo perftest iproute2 util-linux openmpi-bin libopenmpi-dev iputils-ping ;;
 	bench) echo iproute2 util-linux gnuplot-nox ;;
 	test) echo perftest ibverbs-utils iproute2 util-linux procps jq tshark ucx-utils \
 		openmpi-bin libopenmpi-dev mpich libmpich-dev iputils-ping fping traceroute \

@@ -81,6 +81,9 @@ static int openmpi_on_lab(struct run_line *line, const struct run_job *job)
 	snprintf(agent, sizeof(agent), "%s run --agent", self);
 	snprintf(subnet, sizeof(subnet), "%s/%u", inet_ntoa(net), spec->prefix);
 	set(line, "OMPI_MCA_plm_rsh_agent", agent);
+	/* A batch system's hosts are not the lab's. */
+	set(line, "OMPI_MCA_plm", "rsh");
+	set(line, "OMPI_MCA_ras", "^slurm,tm,lsf,gridengine,loadleveler,alps");
 	set(line, "OMPI_MCA_oob_tcp_if_include", subnet);
 	set(line, "OMPI_MCA_btl_tcp_if_include", subnet);
 	/* Over TCP, whatever else is installed; and a fifth of the start-up time is saved. */
@@ -154,9 +157,19 @@ static int mpich_on_lab(struct run_line *line, const struct run_job *job)
 	return getenv("UCX_TLS") || getenv("UCX_NET_DEVICES") ? 0 : mpich_on_device(line);
 }
 
+static bool has_word(const struct cli_words *words, const char *word)
+{
+	for (size_t i = 0; i < words->n; i++)
+		if (!strcmp(words->word[i], word))
+			return true;
+	return false;
+}
+
 static int mpich(struct run_line *line, const struct run_job *job)
 {
-	cli_words_add_all(&line->argv, (char *[]){"-bind-to", "none", NULL});
+	/* Hydra does not take an option twice. */
+	if (!has_word(job->extra, "-bind-to") && !has_word(job->extra, "--bind-to"))
+		cli_words_add_all(&line->argv, (char *[]){"-bind-to", "none", NULL});
 	return job->places ? mpich_on_lab(line, job) : 0;
 }
 
