@@ -224,6 +224,8 @@ static void end_all(struct job *j)
 
 static int supervise(struct job *j)
 {
+	bool orderly;
+
 	while (!j->ended && wait_for_news(j))
 		reap(j);
 	if (j->ended && !j->deadline) {
@@ -231,10 +233,11 @@ static int supervise(struct job *j)
 		while (!reap(j) && wait_for_news(j))
 			;
 	}
+	orderly = j->ended; /* and not by us, in a moment */
 	end_all(j);
 	run_errors_close(&j->errors);
 	/* Hydra calls it a success when it was told to end and did. */
-	if (j->told && (!j->ended || !j->code))
+	if (j->told && (!orderly || !j->code))
 		return 128 + j->told;
 	return j->ended ? j->code : 128 + SIGKILL;
 }
