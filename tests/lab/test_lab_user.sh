@@ -57,7 +57,7 @@ check_code 0
 run "$WEFT" run --lab "$name" -n 5 --mpi openmpi hostname
 check_code 0
 check_eq "$(sort <<<"$out" | tr '\n' ' ')" "$name-h0 $name-h1 $name-h2 $name-h3 $name-h4 "
-run "$WEFT" run --lab "$name" -n 3 --mpi mpich hostname
+run "$WEFT" run --lab "$name" -n 3 --mpi mpich sh -c 'sleep 0.5; hostname'
 check_code 0
 check_eq "$(sort <<<"$out" | tr '\n' ' ')" "$name-h0 $name-h1 $name-h2 "
 # In a pipe, nobody is kept waiting by the process that stays.
