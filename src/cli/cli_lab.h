@@ -64,15 +64,13 @@ static inline uint32_t cli_lab_switches(const struct lab *lab)
 
 /* ---- cli_lab_measure.c ---- */
 
-/* Two looks at all cables, some time apart. */
+/* All cables, as they were at the last look. */
 struct cli_lab_measure {
 	const struct lab *lab;
 	struct lab_watch *watch;
-	int holder; /* its pidfd: open sockets keep the namespaces, but not the lab */
 	uint32_t cables;
-	struct lab_load *before, *now;
-	uint64_t at;    /* when `now` was taken */
-	double seconds; /* between the two */
+	struct lab_load *now;
+	double seconds; /* since the look before */
 };
 
 /* Open takes the first look, look another. 0, or -errno and a sentence. */
@@ -81,8 +79,6 @@ int cli_lab_measure_look(struct cli_lab_measure *m, struct lab_error *e);
 void cli_lab_measure_close(struct cli_lab_measure *m);
 /* Open, wait, look: complains by itself; 0, CLI_USAGE or CLI_FAILED. */
 int cli_lab_measure_once(struct cli_lab_measure *m, const struct lab *lab, uint64_t interval);
-
-uint64_t cli_lab_since(uint64_t now, uint64_t before);
-double cli_lab_mbit(const struct cli_lab_measure *m, uint32_t cable, bool up);
+void cli_lab_wait(uint64_t ns);
 
 #endif

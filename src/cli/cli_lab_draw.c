@@ -37,7 +37,7 @@ static struct fabric_draw_cable *cables(const struct cli_lab_measure *m)
 		list[i].broken = !m->now[i].alive;
 		snprintf(list[i].note, sizeof(list[i].note),
 			 "up %.1f Mbit/s, down %.1f Mbit/s, %" PRIu64 " dropped",
-			 cli_lab_mbit(m, i, true), cli_lab_mbit(m, i, false),
+			 m->now[i].up.bits / 1e6, m->now[i].down.bits / 1e6,
 			 m->now[i].up.drops + m->now[i].down.drops);
 	}
 	return list;

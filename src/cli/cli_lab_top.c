@@ -34,10 +34,8 @@ static const char help[] =
 /* One direction of a cable. */
 struct row {
 	uint32_t cable;
-	bool up;
-	double mbit, utilisation, drops; /* per second */
-	uint64_t backlog;
-	bool alive;
+	bool up, alive;
+	struct lab_flow flow;
 };
 
 struct top {
@@ -54,7 +52,7 @@ struct top {
  * the ones behind it are only full. */
 static long percent(const struct row *r)
 {
-	return lround(100 * r->utilisation);
+	return lround(100 * r->flow.utilisation);
 }
 
 static int hotter(const void *a, const void *b)
@@ -63,28 +61,13 @@ static int hotter(const void *a, const void *b)
 
 	if (percent(x) != percent(y))
 		return percent(x) > percent(y) ? -1 : 1;
-	if (x->drops != y->drops)
-		return x->drops > y->drops ? -1 : 1;
-	if (x->backlog != y->backlog)
-		return x->backlog > y->backlog ? -1 : 1;
+	if (x->flow.losses != y->flow.losses)
+		return x->flow.losses > y->flow.losses ? -1 : 1;
+	if (x->flow.backlog != y->flow.backlog)
+		return x->flow.backlog > y->flow.backlog ? -1 : 1;
 	if (x->cable != y->cable)
 		return x->cable < y->cable ? -1 : 1;
 	return y->up - x->up;
-}
-
-static void fill_row(const struct cli_lab_measure *m, uint32_t cable, bool up, struct row *r)
-{
-	const struct lab_load *load = &m->now[cable], *before = &m->before[cable];
-	const struct lab_flow *f = up ? &load->up : &load->down;
-	uint64_t drops = cli_lab_since(f->drops, up ? before->up.drops : before->down.drops);
-
-	*r = (struct row){.cable = cable,
-			  .up = up,
-			  .mbit = cli_lab_mbit(m, cable, up),
-			  .utilisation = f->utilisation,
-			  .drops = m->seconds > 0 ? (double)drops / m->seconds : 0,
-			  .backlog = f->backlog,
-			  .alive = load->alive};
 }
 
 static int look(struct top *t, struct lab_error *e)
@@ -94,16 +77,26 @@ static int look(struct top *t, struct lab_error *e)
 	if (ret)
 		return ret;
 	for (uint32_t i = 0; i < t->m.cables; i++) {
-		fill_row(&t->m, i, true, &t->row[2 * i]);
-		fill_row(&t->m, i, false, &t->row[2 * i + 1]);
+		const struct lab_load *load = &t->m.now[i];
+
+		t->row[2 * i] = (struct row){i, true, load->alive, load->up};
+		t->row[2 * i + 1] = (struct row){i, false, load->alive, load->down};
 	}
 	qsort(t->row, t->rows, sizeof(*t->row), hotter);
 	return 0;
 }
 
-static struct fabric_cable cable_of(const struct top *t, const struct row *r)
+struct names {
+	char link[FABRIC_CABLE_NAME_MAX], from[FABRIC_NAME_MAX], to[FABRIC_NAME_MAX];
+};
+
+static void name_row(const struct top *t, const struct row *r, struct names *n)
 {
-	return fabric_cable(&t->lab.spec.tree, r->cable);
+	struct fabric_cable c = fabric_cable(&t->lab.spec.tree, r->cable);
+
+	fabric_cable_name(&t->lab.spec.tree, &c, n->link);
+	fabric_name(r->up ? c.lower : c.upper, n->from);
+	fabric_name(r->up ? c.upper : c.lower, n->to);
 }
 
 /* ---- text ---- */
@@ -146,11 +139,11 @@ static const char *colour_of(double utilisation)
 
 static void print_bar(const struct top *t, const struct row *r, int width, FILE *to)
 {
-	double share = r->utilisation < 1 ? r->utilisation : 1;
+	double load = r->flow.utilisation, share = load < 1 ? load : 1;
 	int full = (int)(share * width + 0.5);
 
 	if (t->colour)
-		fputs(colour_of(r->utilisation), to);
+		fputs(colour_of(load), to);
 	for (int i = 0; i < full; i++)
 		fputs(t->utf8 ? "\u2588" : "#", to);
 	if (t->colour)
@@ -160,17 +153,15 @@ static void print_bar(const struct top *t, const struct row *r, int width, FILE 
 
 static void print_row(const struct top *t, const struct row *r, const struct layout *l, FILE *to)
 {
-	struct fabric_cable c = cable_of(t, r);
-	char link[FABRIC_CABLE_NAME_MAX], from[FABRIC_NAME_MAX], dest[FABRIC_NAME_MAX];
+	const struct lab_flow *f = &r->flow;
 	char drops[16], backlog[16];
+	struct names n;
 
-	fabric_cable_name(&t->lab.spec.tree, &c, link);
-	fabric_name(r->up ? c.lower : c.upper, from);
-	fabric_name(r->up ? c.upper : c.lower, dest);
-	cli_lab_amount(r->drops, drops);
-	cli_lab_amount((double)r->backlog, backlog);
-	fprintf(to, "%-*s %*s %s %-*s %9.1f %5.1f%% ", 2 * l->name + 4, link, l->name, from,
-		t->utf8 ? "\u2192" : ">", l->name, dest, r->mbit, 100 * r->utilisation);
+	name_row(t, r, &n);
+	cli_lab_amount(f->losses, drops);
+	cli_lab_amount((double)f->backlog, backlog);
+	fprintf(to, "%-*s %*s %s %-*s %9.1f %5.1f%% ", 2 * l->name + 4, n.link, l->name, n.from,
+		t->utf8 ? "\u2192" : ">", l->name, n.to, f->bits / 1e6, 100 * f->utilisation);
 	if (l->bar)
 		print_bar(t, r, l->bar, to);
 	fprintf(to, "%7s %7s%s\n", drops, backlog, r->alive ? "" : " failed");
@@ -201,17 +192,16 @@ static void print_json(const struct top *t)
 
 	for (size_t i = 0; i < t->rows; i++) {
 		const struct row *r = &t->row[i];
-		struct fabric_cable c = cable_of(t, r);
-		char link[FABRIC_CABLE_NAME_MAX], from[FABRIC_NAME_MAX], dest[FABRIC_NAME_MAX];
+		const struct lab_flow *f = &r->flow;
+		struct names n;
 
-		fabric_cable_name(&t->lab.spec.tree, &c, link);
-		fabric_name(r->up ? c.lower : c.upper, from);
-		fabric_name(r->up ? c.upper : c.lower, dest);
-		json_array_append_new(
-			flows, json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:I, s:b}", "link", link,
-					 "from", from, "to", dest, "mbit", r->mbit, "utilisation",
-					 r->utilisation, "drops", r->drops, "backlog",
-					 (json_int_t)r->backlog, "alive", (int)r->alive));
+		name_row(t, r, &n);
+		json_array_append_new(flows,
+				      json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:I, s:b}", "link",
+						n.link, "from", n.from, "to", n.to, "mbit",
+						f->bits / 1e6, "utilisation", f->utilisation,
+						"drops", f->losses, "backlog",
+						(json_int_t)f->backlog, "alive", (int)r->alive));
 	}
 	cli_lab_print_json(json_pack("{s:s, s:I, s:f, s:o}", "name", t->lab.spec.name, "time",
 				     (json_int_t)time(NULL), "seconds", t->m.seconds, "flows",
@@ -291,12 +281,10 @@ static int live(struct top *t)
 
 static int plain(struct top *t, bool json)
 {
-	struct timespec ts = {.tv_sec = (time_t)(t->interval / UTIL_NS_PER_S),
-			      .tv_nsec = (long)(t->interval % UTIL_NS_PER_S)};
 	struct lab_error e;
 
 	for (unsigned long i = 0; !t->count || i < t->count; i++) {
-		clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+		cli_lab_wait(t->interval);
 		if (look(t, &e))
 			return fail(&e);
 		if (json)

@@ -84,9 +84,6 @@ static uint32_t climb(const struct fabric_pgft *t, uint32_t l, uint32_t host, ui
 	return (host / t->W[l] + address % fabric_up_ports(t, l)) % fabric_up_ports(t, l);
 }
 
-/* Output number i of splitmix64 needs none of those before it: the state only counts up. */
-#define SPLITMIX64_STEP UINT64_C(0x9E3779B97F4A7C15)
-
 static uint64_t random_entry(const struct fabric_pgft *t, const struct fabric_routing *r,
 			     struct fabric_node n, uint32_t host, uint32_t address)
 {
@@ -94,7 +91,8 @@ static uint64_t random_entry(const struct fabric_pgft *t, const struct fabric_ro
 	uint64_t entry = (row << r->lmc) + address;
 	struct util_rand rand;
 
-	util_rand_seed(&rand, r->seed + entry * SPLITMIX64_STEP);
+	util_rand_seed(&rand, r->seed);
+	util_rand_skip(&rand, entry);
 	return util_rand_next(&rand);
 }
 

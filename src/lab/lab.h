@@ -117,18 +117,16 @@ int lab_down_all(uint32_t *count, struct lab_error *e);
  * lab's, WEFT_LAB and WEFT_LAB_DIR in its environment name it. As fork(2) it returns twice:
  * the child's process id, or 0 in the child; or -errno. The child dies with its parent. */
 pid_t lab_fork(const struct lab *lab, struct fabric_node n, struct lab_error *e);
-/* A socket in a node's network namespace. The caller stays in that namespace, and in the
- * lab's user namespace. */
-int lab_socket(const struct lab *lab, struct fabric_node n, int domain, int type, int protocol,
-	       struct lab_error *e);
 
 /* ---- watching and breaking (lab_watch.c, lab_cable.c) ---- */
 
 /* One direction of a cable: what its sending end has counted since the lab came up. */
 struct lab_flow {
 	uint64_t bytes, packets, drops;
-	uint64_t backlog;   /* bytes waiting now */
-	double utilisation; /* of the rate (of the fastest cable, if not limited), 0 … 1 */
+	uint64_t backlog; /* bytes waiting now */
+	/* Since the sample before; 0 in the first. */
+	double bits, losses; /* per second; losses: packets dropped */
+	double utilisation;  /* of the rate (of the fastest cable, if not limited), 0 … 1 */
 };
 
 struct lab_load {
@@ -139,9 +137,10 @@ struct lab_load {
 /* An eye on all cables; sockets into every namespace are opened once. */
 struct lab_watch;
 int lab_watch_open(struct lab_watch **w, const struct lab *lab, struct lab_error *e);
-/* Counters now. Utilisation is that since the last call; 0 at the first. load has
- * fabric_cables() elements, in the order of fabric_cable(). */
-int lab_watch_sample(struct lab_watch *w, struct lab_load *load, struct lab_error *e);
+/* What is counted now. load has fabric_cables() elements, in the order of fabric_cable();
+ * *seconds: since the sample before. -ESRCH when the lab has ended. */
+int lab_watch_sample(struct lab_watch *w, struct lab_load *load, double *seconds,
+		     struct lab_error *e);
 void lab_watch_close(struct lab_watch *w);
 
 /* A route of a node, as its kernel has it. */

@@ -15,21 +15,10 @@
 #include "lab_node.h"
 #include "lab_state.h"
 
-static int open_node(const struct lab *lab, struct fabric_node n, struct lab_nl *nl,
-		     struct lab_error *e)
-{
-	int fd = lab_socket(lab, n, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE, e);
-
-	if (fd < 0)
-		return fd;
-	lab_nl_init(nl, fd);
-	return 0;
-}
-
 static int fail_end(const struct lab *lab, struct lab_port p, struct lab_error *e)
 {
 	struct lab_nl nl;
-	int ret = open_node(lab, p.node, &nl, e);
+	int ret = lab_nl_open_on(&nl, lab, p.node, e);
 
 	if (ret)
 		return ret;
@@ -62,18 +51,14 @@ static int restore(struct lab_nl *nl, const struct lab_spec *s, struct lab_port 
 		   struct lab_error *e)
 {
 	struct living l = {s, p.node, alive};
-	struct nlmsghdr *h;
-	char buf[256];
 	int ret = lab_node_port(nl, s, p, e);
 
 	if (!ret)
 		ret = lab_nl_flush(nl, e);
 	if (ret)
 		return ret;
-	h = mnl_nlmsg_put_header(buf);
-	h->nlmsg_type = RTM_GETLINK;
-	mnl_nlmsg_put_extra_header(h, sizeof(struct ifinfomsg));
-	ret = lab_nl_dump(nl, h, note_living, &l, "interfaces", e);
+	ret = lab_nl_dump(nl, RTM_GETLINK, sizeof(struct ifinfomsg), AF_UNSPEC, note_living, &l,
+			  "interfaces", e);
 	if (!ret)
 		ret = lab_node_routes(nl, s, p.node, alive, e);
 	return ret ? ret : lab_nl_flush(nl, e);
@@ -87,7 +72,7 @@ static int heal_end(const struct lab *lab, struct lab_port p, struct lab_error *
 
 	if (!alive)
 		return lab_fail(e, ENOMEM, "out of memory");
-	ret = open_node(lab, p.node, &nl, e);
+	ret = lab_nl_open_on(&nl, lab, p.node, e);
 	if (!ret) {
 		ret = restore(&nl, &lab->spec, p, alive, e);
 		lab_nl_close(&nl);

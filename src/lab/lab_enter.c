@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,6 +15,7 @@
 
 #include "lab.h"
 #include "lab_build.h"
+#include "lab_enter.h"
 #include "util_log.h"
 
 static int open_of_holder(const struct lab *lab, const char *what, int flags, struct lab_error *e)
@@ -258,16 +258,9 @@ pid_t lab_fork(const struct lab *lab, struct fabric_node n, struct lab_error *e)
 	return -e->code;
 }
 
-int lab_socket(const struct lab *lab, struct fabric_node n, int domain, int type, int protocol,
-	       struct lab_error *e)
+int lab_enter_net(const struct lab *lab, struct fabric_node n, struct lab_error *e)
 {
 	int ret = join_user(lab, e);
-	int fd;
 
-	if (!ret)
-		ret = join_net(lab, n, e);
-	if (ret)
-		return ret;
-	fd = socket(domain, type | SOCK_CLOEXEC, protocol);
-	return fd < 0 ? lab_fail(e, errno, "cannot open a socket: %s", strerror(errno)) : fd;
+	return ret ? ret : join_net(lab, n, e);
 }

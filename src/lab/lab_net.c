@@ -113,25 +113,16 @@ static int add_route(const struct nlmsghdr *h, void *arg)
 
 int lab_nets_machine(struct lab_nets *nets, struct lab_error *e)
 {
-	char buf[256];
-	struct nlmsghdr *h;
 	struct lab_nl nl;
 	int ret = lab_nl_open(&nl, e);
 
 	if (ret)
 		return ret;
-	h = mnl_nlmsg_put_header(buf);
-	h->nlmsg_type = RTM_GETADDR;
-	((struct ifaddrmsg *)mnl_nlmsg_put_extra_header(h, sizeof(struct ifaddrmsg)))->ifa_family =
-		AF_INET;
-	ret = lab_nl_dump(&nl, h, add_address, nets, "the machine's addresses", e);
-	if (!ret) {
-		h = mnl_nlmsg_put_header(buf);
-		h->nlmsg_type = RTM_GETROUTE;
-		((struct rtmsg *)mnl_nlmsg_put_extra_header(h, sizeof(struct rtmsg)))->rtm_family =
-			AF_INET;
-		ret = lab_nl_dump(&nl, h, add_route, nets, "the machine's routes", e);
-	}
+	ret = lab_nl_dump(&nl, RTM_GETADDR, sizeof(struct ifaddrmsg), AF_INET, add_address, nets,
+			  "the machine's addresses", e);
+	if (!ret)
+		ret = lab_nl_dump(&nl, RTM_GETROUTE, sizeof(struct rtmsg), AF_INET, add_route, nets,
+				  "the machine's routes", e);
 	lab_nl_close(&nl);
 	return ret;
 }

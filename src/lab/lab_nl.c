@@ -8,13 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BUF_SIZE (LAB_NL_REQUEST_MAX + 65536)
+#include "lab_enter.h"
 
-void lab_nl_init(struct lab_nl *nl, int fd)
-{
-	memset(nl, 0, sizeof(*nl));
-	nl->fd = fd;
-}
+#define BUF_SIZE (LAB_NL_REQUEST_MAX + 65536)
 
 int lab_raise_files(uint64_t need, struct lab_error *e)
 {
@@ -44,8 +40,16 @@ int lab_nl_open(struct lab_nl *nl, struct lab_error *e)
 
 	if (fd < 0)
 		return lab_fail(e, errno, "cannot open a netlink socket: %s", strerror(errno));
-	lab_nl_init(nl, fd);
+	*nl = (struct lab_nl){.fd = fd};
 	return 0;
+}
+
+int lab_nl_open_on(struct lab_nl *nl, const struct lab *lab, struct fabric_node n,
+		   struct lab_error *e)
+{
+	int ret = lab_enter_net(lab, n, e);
+
+	return ret ? ret : lab_nl_open(nl, e);
 }
 
 void lab_nl_close(struct lab_nl *nl)
@@ -166,17 +170,21 @@ static int part(struct lab_nl *nl, char *buf, ssize_t len, mnl_cb_t fn, void *ar
 	return 0;
 }
 
-int lab_nl_dump(struct lab_nl *nl, struct nlmsghdr *request, mnl_cb_t fn, void *arg,
-		const char *what, struct lab_error *e)
+int lab_nl_dump(struct lab_nl *nl, uint16_t type, size_t header, uint8_t family, mnl_cb_t fn,
+		void *arg, const char *what, struct lab_error *e)
 {
+	char request[256];
+	struct nlmsghdr *h = mnl_nlmsg_put_header(request);
 	char *buf = malloc(65536);
 	int ret = 0;
 
 	if (!buf)
 		return lab_fail(e, ENOMEM, "out of memory");
-	request->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	request->nlmsg_seq = ++nl->seq;
-	if (send(nl->fd, request, request->nlmsg_len, 0) < 0)
+	h->nlmsg_type = type;
+	h->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+	h->nlmsg_seq = ++nl->seq;
+	*(uint8_t *)mnl_nlmsg_put_extra_header(h, header) = family;
+	if (send(nl->fd, h, h->nlmsg_len, 0) < 0)
 		ret = -errno;
 	while (!ret) {
 		ssize_t got = recv(nl->fd, buf, 65536, 0);

@@ -28,8 +28,9 @@ int lab_raise_files(uint64_t need, struct lab_error *e);
 
 /* In the namespace that the caller is in. */
 int lab_nl_open(struct lab_nl *nl, struct lab_error *e);
-/* Takes over a socket. */
-void lab_nl_init(struct lab_nl *nl, int fd);
+/* In a node's. The caller stays in that network namespace, and in the lab's user namespace. */
+int lab_nl_open_on(struct lab_nl *nl, const struct lab *lab, struct fabric_node n,
+		   struct lab_error *e);
 void lab_nl_close(struct lab_nl *nl);
 
 /* Room for one request, at most LAB_NL_REQUEST_MAX bytes long: its header and `extra` zeroed
@@ -44,8 +45,9 @@ void lab_nl_done(struct lab_nl *nl, struct nlmsghdr *h);
 /* Sends what has been collected and waits for the kernel's verdict. */
 int lab_nl_flush(struct lab_nl *nl, struct lab_error *e);
 
-/* Asks for all objects of a kind; `request` is a header with the family's own header. */
-int lab_nl_dump(struct lab_nl *nl, struct nlmsghdr *request, mnl_cb_t fn, void *arg,
-		const char *what, struct lab_error *e);
+/* Calls fn for all objects of a kind. `header` is the size of the family's own header, which
+ * begins with the address family, whatever the kind. `what` completes "cannot list …". */
+int lab_nl_dump(struct lab_nl *nl, uint16_t type, size_t header, uint8_t family, mnl_cb_t fn,
+		void *arg, const char *what, struct lab_error *e);
 
 #endif

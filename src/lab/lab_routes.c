@@ -2,7 +2,6 @@
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lab.h"
 #include "lab_nl.h"
@@ -68,19 +67,13 @@ static int list_route(const struct nlmsghdr *h, void *arg)
 
 static int list_node(const struct lab *lab, struct listing *l, struct lab_error *e)
 {
-	struct nlmsghdr *h;
 	struct lab_nl nl;
-	char buf[256];
-	int ret, fd;
+	int ret = lab_nl_open_on(&nl, lab, l->node, e);
 
-	fd = lab_socket(lab, l->node, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE, e);
-	if (fd < 0)
-		return fd;
-	lab_nl_init(&nl, fd);
-	h = mnl_nlmsg_put_header(buf);
-	h->nlmsg_type = RTM_GETROUTE;
-	((struct rtmsg *)mnl_nlmsg_put_extra_header(h, sizeof(struct rtmsg)))->rtm_family = AF_INET;
-	ret = lab_nl_dump(&nl, h, list_route, l, "routes", e);
+	if (ret)
+		return ret;
+	ret = lab_nl_dump(&nl, RTM_GETROUTE, sizeof(struct rtmsg), AF_INET, list_route, l, "routes",
+			  e);
 	lab_nl_close(&nl);
 	return ret;
 }

@@ -4,8 +4,11 @@
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "lab.h"
 #include "lab_nl.h"
@@ -14,6 +17,7 @@
 
 struct lab_watch {
 	struct lab lab;
+	int holder;            /* a pidfd: our sockets keep the namespaces, but not the lab */
 	struct lab_nl *nl;     /* of each node */
 	struct lab_load *last; /* of each cable */
 	uint64_t last_time;    /* 0: there is none */
@@ -27,12 +31,9 @@ static int open_all(struct lab_watch *w, struct lab_error *e)
 	if (ret)
 		return ret;
 	for (uint32_t i = 0; i < fabric_nodes(t); i++) {
-		int fd = lab_socket(&w->lab, fabric_node(t, i), AF_NETLINK, SOCK_RAW, NETLINK_ROUTE,
-				    e);
-
-		if (fd < 0)
-			return fd;
-		lab_nl_init(&w->nl[i], fd);
+		ret = lab_nl_open_on(&w->nl[i], &w->lab, fabric_node(t, i), e);
+		if (ret)
+			return ret;
 	}
 	return 0;
 }
@@ -43,22 +44,15 @@ int lab_watch_open(struct lab_watch **out, const struct lab *lab, struct lab_err
 	uint32_t nodes = fabric_nodes(&lab->spec.tree);
 	int ret;
 
-	if (w) {
-		w->lab = *lab;
-		w->nl = calloc(nodes, sizeof(*w->nl));
-		w->last = calloc(fabric_cables(&lab->spec.tree), sizeof(*w->last));
-	}
-	if (!w || !w->nl || !w->last) {
-		if (w) {
-			free(w->nl);
-			free(w->last);
-		}
-		free(w);
+	if (!w)
 		return lab_fail(e, ENOMEM, "out of memory");
-	}
-	for (uint32_t i = 0; i < nodes; i++)
+	w->lab = *lab;
+	w->holder = (int)syscall(SYS_pidfd_open, lab->holder, 0);
+	w->nl = calloc(nodes, sizeof(*w->nl));
+	w->last = calloc(fabric_cables(&lab->spec.tree), sizeof(*w->last));
+	for (uint32_t i = 0; w->nl && i < nodes; i++)
 		w->nl[i].fd = -1;
-	ret = open_all(w, e);
+	ret = w->nl && w->last ? open_all(w, e) : lab_fail(e, ENOMEM, "out of memory");
 	if (ret)
 		lab_watch_close(w);
 	else
@@ -68,8 +62,10 @@ int lab_watch_open(struct lab_watch **out, const struct lab *lab, struct lab_err
 
 void lab_watch_close(struct lab_watch *w)
 {
-	for (uint32_t i = 0; i < fabric_nodes(&w->lab.spec.tree); i++)
+	for (uint32_t i = 0; w->nl && i < fabric_nodes(&w->lab.spec.tree); i++)
 		lab_nl_close(&w->nl[i]);
+	if (w->holder >= 0)
+		close(w->holder);
 	free(w->nl);
 	free(w->last);
 	free(w);
@@ -176,63 +172,83 @@ static int count_node(struct lab_watch *w, struct fabric_node n, struct lab_load
 {
 	struct lab_nl *nl = &w->nl[fabric_number(&w->lab.spec.tree, n)];
 	struct sampling s = {&w->lab.spec, n, load};
-	struct nlmsghdr *h;
-	char buf[256];
-	int ret;
+	int ret = lab_nl_dump(nl, RTM_GETLINK, sizeof(struct ifinfomsg), AF_UNSPEC, count_link, &s,
+			      "interfaces", e);
 
-	h = mnl_nlmsg_put_header(buf);
-	h->nlmsg_type = RTM_GETLINK;
-	mnl_nlmsg_put_extra_header(h, sizeof(struct ifinfomsg));
-	ret = lab_nl_dump(nl, h, count_link, &s, "interfaces", e);
 	if (ret || !w->lab.spec.rate)
 		return ret;
-	h = mnl_nlmsg_put_header(buf);
-	h->nlmsg_type = RTM_GETQDISC;
-	mnl_nlmsg_put_extra_header(h, sizeof(struct tcmsg));
-	return lab_nl_dump(nl, h, count_queue, &s, "queues", e);
+	return lab_nl_dump(nl, RTM_GETQDISC, sizeof(struct tcmsg), AF_UNSPEC, count_queue, &s,
+			   "queues", e);
 }
 
-static double bits_per_second(const struct lab_flow *now, const struct lab_flow *before,
-			      uint64_t ns)
+/* Counters begin anew when an interface or a queue does. */
+static double per_second(uint64_t now, uint64_t before, double seconds)
 {
-	/* A cable that was made anew counts from zero. */
-	uint64_t bytes = now->bytes >= before->bytes ? now->bytes - before->bytes : now->bytes;
+	uint64_t n = now >= before ? now - before : now;
 
-	return ns ? (double)bytes * 8e9 / (double)ns : 0;
+	return seconds > 0 ? (double)n / seconds : 0;
+}
+
+static void compare(struct lab_flow *now, const struct lab_flow *before, double seconds)
+{
+	now->bits = 8 * per_second(now->bytes, before->bytes, seconds);
+	now->losses = per_second(now->drops, before->drops, seconds);
 }
 
 /* Without a rate there is no whole to be a part of: the fastest direction is taken for it. */
-static void utilise(struct lab_watch *w, struct lab_load *load, uint64_t ns)
+static double whole(const struct lab_watch *w, const struct lab_load *load)
+{
+	double most = 0;
+
+	if (w->lab.spec.rate)
+		return (double)w->lab.spec.rate;
+	for (uint32_t i = 0; i < fabric_cables(&w->lab.spec.tree); i++) {
+		most = load[i].up.bits > most ? load[i].up.bits : most;
+		most = load[i].down.bits > most ? load[i].down.bits : most;
+	}
+	return most;
+}
+
+static void utilise(const struct lab_watch *w, struct lab_load *load, double seconds)
 {
 	uint32_t n = fabric_cables(&w->lab.spec.tree);
-	double whole = (double)w->lab.spec.rate;
+	double all;
 
 	for (uint32_t i = 0; i < n; i++) {
-		load[i].up.utilisation = bits_per_second(&load[i].up, &w->last[i].up, ns);
-		load[i].down.utilisation = bits_per_second(&load[i].down, &w->last[i].down, ns);
+		compare(&load[i].up, &w->last[i].up, seconds);
+		compare(&load[i].down, &w->last[i].down, seconds);
 	}
-	for (uint32_t i = 0; !w->lab.spec.rate && i < n; i++) {
-		whole = load[i].up.utilisation > whole ? load[i].up.utilisation : whole;
-		whole = load[i].down.utilisation > whole ? load[i].down.utilisation : whole;
-	}
-	for (uint32_t i = 0; whole > 0 && i < n; i++) {
-		load[i].up.utilisation /= whole;
-		load[i].down.utilisation /= whole;
+	all = whole(w, load);
+	for (uint32_t i = 0; all > 0 && i < n; i++) {
+		load[i].up.utilisation = load[i].up.bits / all;
+		load[i].down.utilisation = load[i].down.bits / all;
 	}
 }
 
-int lab_watch_sample(struct lab_watch *w, struct lab_load *load, struct lab_error *e)
+/* A kernel without pidfds can not tell; then the counters just stand still. */
+static bool has_ended(const struct lab_watch *w)
+{
+	struct pollfd p = {.fd = w->holder, .events = POLLIN};
+
+	return w->holder >= 0 && poll(&p, 1, 0) == 1;
+}
+
+int lab_watch_sample(struct lab_watch *w, struct lab_load *load, double *seconds,
+		     struct lab_error *e)
 {
 	const struct fabric_pgft *t = &w->lab.spec.tree;
 	uint64_t now = util_now_ns();
 	int ret = 0;
 
+	if (has_ended(w))
+		return lab_fail(e, ESRCH, "lab %s is gone", w->lab.spec.name);
 	memset(load, 0, fabric_cables(t) * sizeof(*load));
 	for (uint32_t i = 0; !ret && i < fabric_nodes(t); i++)
 		ret = count_node(w, fabric_node(t, i), load, e);
 	if (ret)
 		return ret;
-	utilise(w, load, w->last_time ? now - w->last_time : 0);
+	*seconds = w->last_time ? (double)(now - w->last_time) / UTIL_NS_PER_S : 0;
+	utilise(w, load, *seconds);
 	memcpy(w->last, load, fabric_cables(t) * sizeof(*load));
 	w->last_time = now;
 	return 0;

@@ -23,11 +23,20 @@ static inline void util_rand_seed(struct util_rand *r, uint64_t seed)
 	r->state = seed;
 }
 
+#define UTIL_RAND_STEP UINT64_C(0x9E3779B97F4A7C15)
+
+/* Leaves out n numbers. The state only counts up, so this costs nothing, and any number of
+ * the sequence can be had by itself. */
+static inline void util_rand_skip(struct util_rand *r, uint64_t n)
+{
+	r->state += n * UTIL_RAND_STEP;
+}
+
 static inline uint64_t util_rand_next(struct util_rand *r)
 {
 	uint64_t z;
 
-	r->state += UINT64_C(0x9E3779B97F4A7C15);
+	r->state += UTIL_RAND_STEP;
 	z = r->state;
 	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
 	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
