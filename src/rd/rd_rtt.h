@@ -1,0 +1,22 @@
+/* Round-trip time of a path: smoothed mean and deviation (RFC 6298), minimum. Pure. */
+#ifndef WEFT_RD_RTT_H
+#define WEFT_RD_RTT_H
+
+#include <stdint.h>
+
+struct rd_rtt {
+	uint64_t smoothed, deviation, latest, least; /* ns; smoothed 0: no sample yet */
+};
+
+/* Before the first sample. */
+#define RD_RTT_INITIAL (20 * UINT64_C(1000000))
+/* A timeout is never shorter: schedulers take this long on a busy machine. */
+#define RD_RTO_MIN (4 * UINT64_C(1000000))
+/* Nor, however often it has been doubled, longer: a link that heals is noticed this soon. */
+#define RD_RTO_MAX (250 * UINT64_C(1000000))
+
+void rd_rtt_sample(struct rd_rtt *r, uint64_t ns);
+/* How long to wait for an acknowledgement, doubled `backoff` times. */
+uint64_t rd_rtt_timeout(const struct rd_rtt *r, unsigned int backoff);
+
+#endif
