@@ -11,7 +11,7 @@ usage() {
 	cat <<'END'
 Usage: scripts/bench.sh [OPTION]...
 
-Measures latency, bandwidth, memory and sockets per connection, and the cost of being
+Measures latency, bandwidth, memory and sockets per connection or peer, and the cost of being
 idle; prints tables and leaves JSON (and SVG, where gnuplot is installed) in build/bench.
 
   --quick     half a minute instead of some minutes
@@ -186,12 +186,16 @@ where() {
 	fi
 }
 
-# The plan. UD messages may be longer than the MTU on this device: one UDP datagram.
+# The plan. UD messages may be longer than the MTU on this device: one UDP datagram. The
+# parts "transports" are figures 6.3 to 6.5 of the thesis: UD, RD and RC at every size.
 measure_all() {
+	local every_size=1,2,4,8,16,32,64,128,256,512,1K,2K,4K,8K,16K,32K,64K,128K,256K,512K,1M
 	local lat=tcp,udp,udp-conn bw=tcp,udp,tcp-block,udp-conn,udp-gso,memcpy
 	if [ $raw = no ]; then
-		lat=tcp,rc,udp,ud,udp-conn,rc-write,rc-write-spin,rc-read,rc-read-passive,uc,uc-write
-		bw=tcp,rc,udp,ud,rc-write,rc-read,uc,tcp-block,udp-conn,udp-gso,memcpy
+		lat=tcp,rc,udp,ud,rd,udp-conn,rc-write,rc-write-spin,rc-read,rc-read-passive
+		lat+=,rd-write,rd-read,uc,uc-write
+		bw=tcp,rc,udp,ud,rd,udp-gso,rc-write,rc-read,rd-write,rd-read,uc,tcp-block
+		bw+=,udp-conn,memcpy
 	fi
 	perf_options+=(--ud-max 65483)
 	if [ $quick = yes ]; then
@@ -199,7 +203,8 @@ measure_all() {
 		part bandwidth bw -k $bw -s 8,60000,64K,1M -r 5 -t 30 --max-seconds 15
 		if [ $raw = no ]; then
 			part peers peers --max-peers 64
-			part idle idle -k rc,uc,ud --seconds 3
+			part peers-rd peers -k rd --max-peers 64
+			part idle idle -k rc,uc,ud,rd --seconds 3
 		fi
 	else
 		part latency-8 lat -k $lat -s 8 -r 20 -n 5000 --max-seconds 50
@@ -208,13 +213,20 @@ measure_all() {
 		part bandwidth bw -k $bw -s 8,64,512,4K,16K,60000,64K,256K,1M -r 11 -t 80 \
 			--max-seconds 120
 		if [ $raw = no ]; then
+			part transports-latency lat -k ud,rd,rc -s $every_size -r 5 -n 200 \
+				--max-seconds 60
+			part transports-bandwidth bw -k ud,rd,rc -s $every_size -r 5 -t 40 \
+				--max-seconds 60
 			part peers peers --max-peers 512
-			part idle idle -k rc,rc-write,rc-read,uc,ud --seconds 10
+			part peers-rd peers -k rd --max-peers 1024
+			part idle idle -k rc,rc-write,rc-read,uc,ud,rd,rd-write,rd-read --seconds 10
 		fi
 	fi
 }
 
 main() {
+	# The namespaces stand for two machines: reliable datagrams take the network, too.
+	export WEFT_RD_SHM=off
 	run=()
 	if [ $raw = no ]; then
 		run=("$BUILD/bin/weft" verbs)
@@ -242,6 +254,8 @@ main() {
 	combine
 	plot latency "Latency, half a round trip" "microseconds"
 	plot bandwidth "Bandwidth" "MB/s"
+	plot transports-latency "UD, RD and RC: latency, half a round trip" "microseconds"
+	plot transports-bandwidth "UD, RD and RC: bandwidth" "MB/s"
 	"$PERF" report "${report_options[@]}" "${files[@]}"
 	local result=$?
 	echo

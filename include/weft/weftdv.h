@@ -88,15 +88,16 @@ int weftdv_query_path(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn,
 
 /* Of a queue pair, since it was made. */
 struct weftdv_rd_stats {
-	uint64_t peers, paths;          /* now */
-	uint64_t sent, received;        /* packets */
-	uint64_t resent, duplicates;    /* packets sent again; received again */
-	uint64_t out_of_order;          /* packets that came before their turn */
-	uint64_t damaged, foreign, stale; /* dropped: wrong CRC, not RD, of no pair (an earlier life) */
-	uint64_t refused;               /* requests of peers that no key or receive allowed */
+	uint64_t peers, paths;       /* now */
+	uint64_t sent, received;     /* packets */
+	uint64_t resent, duplicates; /* packets sent again; received again */
+	uint64_t out_of_order;       /* packets that came before their turn */
+	uint64_t damaged, foreign,
+		stale;    /* dropped: wrong CRC, not RD, of no pair (an earlier life) */
+	uint64_t refused; /* requests of peers that no key or receive allowed */
 	uint64_t rnr_sent, rnr_received;
-	uint64_t deaths;                /* peers given up */
-	uint64_t local_messages;        /* through shared memory */
+	uint64_t deaths;         /* peers given up */
+	uint64_t local_messages; /* through shared memory */
 };
 int weftdv_query_rd(struct ibv_qp *qp, struct weftdv_rd_stats *stats);
 

@@ -16,7 +16,7 @@ enum bench_op {
 	BENCH_OP_CLOSE,     /* kind */
 	BENCH_OP_LAT,       /* kind; arg: size, most messages, first sequence number */
 	BENCH_OP_BW,        /* kind; arg: size, count */
-	BENCH_OP_PEERS,     /* arg: how many QPs to have in all */
+	BENCH_OP_PEERS,     /* arg: how many QPs to have in all, at most, whether RD */
 	BENCH_OP_TOUCH,     /* one message on each QP, both ways */
 	BENCH_OP_SNAP,      /* the server's memory and sockets follow as a block */
 	BENCH_OP_IDLE,      /* arg: seconds */

@@ -87,6 +87,8 @@ struct ibv_qp *bench_qp_create(struct bench_dev *dev, struct ibv_cq *cq, enum ib
 			.max_inline_data = inline_max},
 	};
 
+	if (type == BENCH_QPT_RD)
+		return bench_rd_create(dev, cq, &attr.cap);
 	return ibv_create_qp(dev->pd, &attr);
 }
 
@@ -97,6 +99,7 @@ int bench_qp_init(struct bench_env *env, struct ibv_qp *qp, uint32_t qkey)
 
 	switch (qp->qp_type) {
 	case IBV_QPT_UD:
+	case BENCH_QPT_RD:
 		attr.qkey = qkey;
 		mask |= IBV_QP_QKEY;
 		break;
@@ -121,6 +124,13 @@ struct ibv_ah_attr bench_ah_attr(const struct bench_env *env, const struct bench
 	};
 }
 
+struct ibv_ah *bench_ah_create(const struct bench_env *env, const struct bench_addr *peer)
+{
+	struct ibv_ah_attr attr = bench_ah_attr(env, peer);
+
+	return ibv_create_ah(env->dev->pd, &attr);
+}
+
 /* max_rd_atomic is what the device can do, up to 16. */
 static uint8_t reads(const struct bench_dev *dev)
 {
@@ -140,7 +150,7 @@ static int to_rtr(struct bench_env *env, struct ibv_qp *qp, const struct bench_a
 	};
 	int mask = IBV_QP_STATE;
 
-	if (qp->qp_type != IBV_QPT_UD)
+	if (!bench_is_datagram(qp))
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (qp->qp_type == IBV_QPT_RC)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;

@@ -4,21 +4,15 @@
 
 /* In the order of a round: each next to what it is compared with. */
 const struct bench_kind *const bench_kinds[] = {
-	&bench_kind_tcp,
-	&bench_kind_rc,
-	&bench_kind_udp,
-	&bench_kind_ud,
-	&bench_kind_tcp_block,
-	&bench_kind_rc_write,
-	&bench_kind_rc_write_spin,
-	&bench_kind_rc_read,
-	&bench_kind_rc_read_passive,
-	&bench_kind_uc,
-	&bench_kind_uc_write,
-	&bench_kind_udp_conn,
-	&bench_kind_udp_gso,
-	&bench_kind_memcpy,
-	NULL,
+	&bench_kind_tcp,      &bench_kind_rc,
+	&bench_kind_udp,      &bench_kind_ud,
+	&bench_kind_rd,       &bench_kind_tcp_block,
+	&bench_kind_rc_write, &bench_kind_rc_write_spin,
+	&bench_kind_rc_read,  &bench_kind_rc_read_passive,
+	&bench_kind_rd_write, &bench_kind_rd_read,
+	&bench_kind_uc,       &bench_kind_uc_write,
+	&bench_kind_udp_conn, &bench_kind_udp_gso,
+	&bench_kind_memcpy,   NULL,
 };
 
 const struct bench_kind *bench_kind_find(const char *name)

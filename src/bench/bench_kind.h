@@ -1,4 +1,4 @@
-/* Kinds of channel: raw TCP, raw UDP, RC, UC, UD and their variants behind one small
+/* Kinds of channel: raw TCP, raw UDP, RC, UC, UD, RD and their variants behind one small
  * table of functions, so that the loops that measure are the same for all of them.
  *
  * A channel is one open connection (or pair of datagram endpoints) of a kind between
@@ -108,6 +108,7 @@ extern const struct bench_kind bench_kind_rc, bench_kind_rc_write, bench_kind_rc
 extern const struct bench_kind bench_kind_rc_read, bench_kind_rc_read_passive;
 extern const struct bench_kind bench_kind_uc, bench_kind_uc_write;
 extern const struct bench_kind bench_kind_ud;
+extern const struct bench_kind bench_kind_rd, bench_kind_rd_write, bench_kind_rd_read;
 extern const struct bench_kind bench_kind_memcpy;
 
 #endif

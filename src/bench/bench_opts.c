@@ -19,7 +19,8 @@ static const char usage[] =
 	"  server          serve one client, then exit\n"
 	"  lat HOST        latency: ping-pong, both sides polling\n"
 	"  bw HOST         bandwidth and message rate: a stream from client to server\n"
-	"  peers HOST      memory and sockets per RC connection, 1, 2, 4, ... connections\n"
+	"  peers HOST      memory and sockets per RC connection, 1, 2, 4, ... connections;\n"
+	"                  with -k rd per peer of one RD queue pair\n"
 	"  idle HOST       CPU time that open, idle queue pairs cost\n"
 	"  report FILE...  the targets in JSON files of the commands above, met or missed\n"
 	"  plot FILE       the results in a JSON file as columns for a plotting program\n"
@@ -37,7 +38,7 @@ static const char usage[] =
 	"      --ud-max=BYTES   longest UD message (default: the port's MTU)\n"
 	"      --ud-window=BYTES  UD data in flight in a stream (default 256K)\n"
 	"      --step-ms=MS     longest time that one step may take (default 10000)\n"
-	"      --max-peers=N    connections to go up to (peers, default 512)\n"
+	"      --max-peers=N    connections or peers to go up to (peers, default 512)\n"
 	"      --seconds=N      how long to sleep (idle, default 10)\n"
 	"  -j, --json=FILE      write results as JSON; `-` prints it instead of tables\n"
 	"\n"
@@ -56,7 +57,7 @@ static const char usage[] =
 	"      --strict         report: exit with 3 when a target is missed\n"
 	"  -h, --help           this text\n"
 	"\n"
-	"Latencies are half a round trip in microseconds (rc-read*: the whole of it);\n"
+	"Latencies are half a round trip in microseconds (reads: the whole of it);\n"
 	"bandwidths are 10^6 bytes of payload per second.\n"
 	"Exit status: 0 measured, 1 something could not be measured, 2 wrong usage,\n"
 	"3 a target was missed (with --strict).\n";
@@ -153,8 +154,10 @@ static int parse_kinds(struct bench_opts *o, char *list)
 		for (; bench_kinds[n]; n++)
 			o->kinds[n] = bench_kinds[n];
 		o->kinds[n] = NULL;
+		o->all_kinds = true;
 		return 0;
 	}
+	o->all_kinds = false;
 	for (char *save, *tok = strtok_r(list, ",", &save); tok; tok = strtok_r(NULL, ",", &save)) {
 		const struct bench_kind *kind = bench_kind_find(tok);
 

@@ -4,7 +4,7 @@
 
 #include "bench_kind.h"
 
-#define BENCH_MAX_KINDS 16
+#define BENCH_MAX_KINDS 24
 #define BENCH_MAX_SIZES 32
 
 struct bench_opts {
@@ -15,6 +15,7 @@ struct bench_opts {
 	const char *bind;
 	int cpu; /* -1: the role's default */
 	bool pin, keep, quiet, strict;
+	bool all_kinds; /* none was asked for by name */
 	const char *dev;
 	int ib_port, gid_index;
 	struct bench_conf conf;

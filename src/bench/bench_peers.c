@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "bench_peers.h"
 #include "bench_proc.h"
@@ -12,17 +13,52 @@
 #define SWAP_BATCH 32 /* addresses in one exchange */
 #define LIMIT_NS   (30 * BENCH_S)
 #define IS_RECV    (1ull << 32)
+#define QKEY       0x77656674
+
+struct peer {
+	struct ibv_qp *qp; /* to reach it; RD client: the same for all */
+	struct ibv_ah *ah; /* RD */
+	struct bench_addr addr;
+};
 
 struct bench_peers {
 	struct bench_env *env;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	struct ibv_qp **qp;
+	struct ibv_qp *shared; /* RD client */
+	struct peer *peer;
 	char *buf;
 	unsigned int n, max;
+	bool rd;
 };
 
-struct bench_peers *bench_peers_make(struct bench_env *env, unsigned int max)
+/* A socket or more for each: the soft limit is often 1024. */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* The one queue pair of the client, ready to send. */
+static int make_shared(struct bench_peers *p)
+{
+	struct bench_addr nobody = {0};
+	int ret;
+
+	p->shared = bench_qp_create(p->env->dev, p->cq, BENCH_QPT_RD, p->max, p->max, 0);
+	ret = p->shared ? bench_qp_init(p->env, p->shared, QKEY) : -errno;
+	if (!ret)
+		ret = bench_qp_connect(p->env, p->shared, 1, &nobody);
+	if (ret)
+		fprintf(stderr, "weft-perf: peers: no RD queue pair: %s\n", strerror(-ret));
+	return ret;
+}
+
+struct bench_peers *bench_peers_make(struct bench_env *env, unsigned int max, bool rd)
 {
 	struct bench_peers *p = calloc(1, sizeof(*p));
 	size_t len = ((size_t)max * 2 * SLOT + 4095) / 4096 * 4096;
@@ -31,18 +67,20 @@ struct bench_peers *bench_peers_make(struct bench_env *env, unsigned int max)
 		return NULL;
 	p->env = env;
 	p->max = max;
+	p->rd = rd;
+	allow_descriptors();
 	if (bench_dev_get(env))
 		goto fail;
-	p->qp = malloc(max * sizeof(struct ibv_qp *));
+	p->peer = malloc(max * sizeof(*p->peer));
 	p->buf = aligned_alloc(4096, len);
-	if (!p->qp || !p->buf)
+	if (!p->peer || !p->buf)
 		goto fail;
 	/* Touched now, so that the first row of the table has all of it. */
-	memset(p->qp, 0xff, max * sizeof(struct ibv_qp *));
+	memset(p->peer, 0xff, max * sizeof(*p->peer));
 	memset(p->buf, 0x5a, len);
 	p->mr = ibv_reg_mr(env->dev->pd, p->buf, len, IBV_ACCESS_LOCAL_WRITE);
 	p->cq = ibv_create_cq(env->dev->ctx, (int)(2 * max + 16), NULL, NULL, 0);
-	if (!p->mr || !p->cq)
+	if (!p->mr || !p->cq || (rd && env->role == BENCH_CLIENT && make_shared(p)))
 		goto fail;
 	return p;
 fail:
@@ -54,13 +92,19 @@ void bench_peers_free(struct bench_peers *p)
 {
 	if (!p)
 		return;
-	for (unsigned int i = 0; i < p->n; i++)
-		ibv_destroy_qp(p->qp[i]);
+	for (unsigned int i = 0; i < p->n; i++) {
+		if (p->peer[i].qp != p->shared)
+			ibv_destroy_qp(p->peer[i].qp);
+		if (p->peer[i].ah)
+			ibv_destroy_ah(p->peer[i].ah);
+	}
+	if (p->shared)
+		ibv_destroy_qp(p->shared);
 	if (p->cq)
 		ibv_destroy_cq(p->cq);
 	if (p->mr)
 		ibv_dereg_mr(p->mr);
-	free(p->qp);
+	free(p->peer);
 	free(p->buf);
 	free(p);
 }
@@ -72,7 +116,7 @@ static int post_recv(struct bench_peers *p, unsigned int i)
 			      .lkey = p->mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = i | IS_RECV, .sg_list = &sge, .num_sge = 1}, *bad;
 
-	return -ibv_post_recv(p->qp[i], &wr, &bad);
+	return -ibv_post_recv(p->peer[i].qp, &wr, &bad);
 }
 
 static int post_send(struct bench_peers *p, unsigned int i)
@@ -85,25 +129,46 @@ static int post_send(struct bench_peers *p, unsigned int i)
 				 .opcode = IBV_WR_SEND,
 				 .send_flags = IBV_SEND_SIGNALED},
 			   *bad;
+	const struct peer *to = &p->peer[i];
 
-	return -ibv_post_send(p->qp[i], &wr, &bad);
+	if (p->rd)
+		return -bench_rd_post(to->qp, &wr, to->ah, &to->addr);
+	return -ibv_post_send(to->qp, &wr, &bad);
 }
 
-/* Queue pair number p->n, with a receive posted. */
+/* The queue pair for peer number p->n, with one more receive posted. */
 static int add_qp(struct bench_peers *p, struct bench_addr *addr)
 {
 	struct bench_dev *dev = p->env->dev;
-	struct ibv_qp *qp = bench_qp_create(dev, p->cq, IBV_QPT_RC, 1, 1, 0);
-	int ret;
+	struct ibv_qp *qp = p->shared;
+	int ret = 0;
 
 	if (!qp)
+		qp = bench_qp_create(dev, p->cq, p->rd ? BENCH_QPT_RD : IBV_QPT_RC, 1, 1, 0);
+	if (!qp)
 		return -errno;
-	p->qp[p->n++] = qp;
+	p->peer[p->n++] = (struct peer){.qp = qp};
 	*addr = (struct bench_addr){
-		.lid = dev->port.lid, .qpn = qp->qp_num, .psn = 1, .gid = dev->gid};
+		.lid = dev->port.lid, .qpn = qp->qp_num, .psn = 1, .qkey = QKEY, .gid = dev->gid};
 	bench_addr_swab(addr);
-	ret = bench_qp_init(p->env, qp, 0);
+	if (!p->shared)
+		ret = bench_qp_init(p->env, qp, QKEY);
 	return ret ? ret : post_recv(p, p->n - 1);
+}
+
+/* Now that its address is known. */
+static int reach(struct bench_peers *p, struct peer *peer, const struct bench_addr *addr)
+{
+	int ret;
+
+	if (!addr->qpn)
+		return -ENODEV;
+	peer->addr = *addr;
+	ret = p->shared ? 0 : bench_qp_connect(p->env, peer->qp, 1, addr);
+	if (ret || !p->rd)
+		return ret;
+	peer->ah = bench_ah_create(p->env, addr);
+	return peer->ah ? 0 : -errno;
 }
 
 static int add_batch(struct bench_peers *p, unsigned int n)
@@ -120,8 +185,7 @@ static int add_batch(struct bench_peers *p, unsigned int n)
 		return ret ? ret : err;
 	for (unsigned int i = 0; i < n && !ret; i++) {
 		bench_addr_swab(&theirs[i]);
-		ret = theirs[i].qpn ? bench_qp_connect(p->env, p->qp[first + i], 1, &theirs[i])
-				    : -ENODEV;
+		ret = reach(p, &p->peer[first + i], &theirs[i]);
 	}
 	return ret;
 }
@@ -143,14 +207,14 @@ int bench_peers_grow(struct bench_peers *p, unsigned int n)
 }
 
 /* One completion. A message that came is answered by the server, and its receive posted
- * again by both. */
+ * again by both. (Whose it was, the client of RD can not tell by the receive; it need not.) */
 static int handle(struct bench_peers *p, const struct ibv_wc *wc, unsigned int *left)
 {
 	unsigned int i = (unsigned int)(wc->wr_id & ~IS_RECV);
 	int ret;
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		fprintf(stderr, "weft-perf: peers: connection %u: %s\n", i,
+		fprintf(stderr, "weft-perf: peers: number %u: %s\n", i,
 			ibv_wc_status_str(wc->status));
 		return -EIO;
 	}
@@ -206,7 +270,7 @@ int bench_peers_serve(struct bench_env *env, struct bench_peers **peers,
 	if (msg->op == BENCH_OP_SNAP)
 		return send_holding(env);
 	if (msg->op == BENCH_OP_PEERS && !*peers)
-		*peers = bench_peers_make(env, (unsigned int)msg->arg[1]);
+		*peers = bench_peers_make(env, (unsigned int)msg->arg[1], msg->arg[2]);
 	if (!*peers || n > (*peers)->max)
 		result.status = -ENODEV;
 	if (msg->op == BENCH_OP_PEERS) {

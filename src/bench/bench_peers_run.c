@@ -11,16 +11,17 @@
 
 #define MAX_LEVELS 16
 #define SETTLE_NS  (2 * BENCH_S)
+#define IDLE_US    500000 /* after traffic; long against every timer of a living peer */
 
-/* Client's and server's holdings at one number of connections. */
+/* Client's and server's holdings at one number of peers. */
 struct level {
 	unsigned int n;
-	struct bench_holding connected[2], used[2];
+	struct bench_holding connected[2], used[2], idle[2];
 };
 
-static int ask(struct bench_env *env, uint32_t op, unsigned int n, unsigned int max)
+static int ask(struct bench_env *env, uint32_t op)
 {
-	struct bench_msg msg = {.op = op, .arg = {n, max}};
+	struct bench_msg msg = {.op = op};
 
 	return bench_ctl_send(&env->ctl, &msg);
 }
@@ -32,7 +33,7 @@ static int answer(struct bench_env *env)
 
 static int snap(struct bench_env *env, struct bench_holding h[2])
 {
-	int ret = ask(env, BENCH_OP_SNAP, 0, 0);
+	int ret = ask(env, BENCH_OP_SNAP);
 
 	if (!ret)
 		ret = answer(env);
@@ -59,9 +60,19 @@ static int settle(struct bench_env *env, struct bench_holding h[2])
 	return ret;
 }
 
-static int grow(struct bench_env *env, struct bench_peers *p, unsigned int n, unsigned int max)
+static bool is_rd(const struct bench_opts *opts)
 {
-	int ret = ask(env, BENCH_OP_PEERS, n, max), theirs;
+	for (int i = 0; opts->kinds[i]; i++)
+		if (opts->kinds[i] == &bench_kind_rd)
+			return true;
+	return false;
+}
+
+static int grow(struct bench_env *env, struct bench_peers *p, unsigned int n,
+		const struct bench_opts *opts)
+{
+	struct bench_msg msg = {.op = BENCH_OP_PEERS, .arg = {n, opts->max_peers, is_rd(opts)}};
+	int ret = bench_ctl_send(&env->ctl, &msg), theirs;
 
 	if (!ret)
 		ret = answer(env);
@@ -74,7 +85,7 @@ static int grow(struct bench_env *env, struct bench_peers *p, unsigned int n, un
 
 static int touch(struct bench_env *env, struct bench_peers *p)
 {
-	int ret = ask(env, BENCH_OP_TOUCH, 0, 0), theirs;
+	int ret = ask(env, BENCH_OP_TOUCH), theirs;
 
 	if (ret)
 		return ret;
@@ -83,9 +94,10 @@ static int touch(struct bench_env *env, struct bench_peers *p)
 	return ret ? ret : theirs;
 }
 
-static int measure(struct bench_env *env, struct bench_peers *p, struct level *l, unsigned int max)
+static int measure(struct bench_env *env, struct bench_peers *p, struct level *l,
+		   const struct bench_opts *opts)
 {
-	int ret = grow(env, p, l->n, max);
+	int ret = grow(env, p, l->n, opts);
 
 	if (!ret)
 		ret = settle(env, l->connected);
@@ -93,6 +105,10 @@ static int measure(struct bench_env *env, struct bench_peers *p, struct level *l
 		ret = touch(env, p);
 	if (!ret)
 		ret = snap(env, l->used);
+	if (!ret && l->n)
+		usleep(IDLE_US);
+	if (!ret)
+		ret = snap(env, l->idle);
 	return ret;
 }
 
@@ -108,12 +124,17 @@ static json_t *holding_json(const struct bench_holding *h)
 			 (json_int_t)h->ns_udp, "tcp_mem_pages", (json_int_t)h->tcp_mem_pages);
 }
 
+static json_t *both_json(const struct bench_holding h[2])
+{
+	return json_pack("{s:o, s:o}", "client", holding_json(&h[0]), "server",
+			 holding_json(&h[1]));
+}
+
 static json_t *level_json(const struct level *l)
 {
-	return json_pack("{s:I, s:{s:o, s:o}, s:{s:o, s:o}}", "peers", (json_int_t)l->n,
-			 "connected", "client", holding_json(&l->connected[0]), "server",
-			 holding_json(&l->connected[1]), "used", "client",
-			 holding_json(&l->used[0]), "server", holding_json(&l->used[1]));
+	return json_pack("{s:I, s:o, s:o, s:o}", "peers", (json_int_t)l->n, "connected",
+			 both_json(l->connected), "used", both_json(l->used), "idle",
+			 both_json(l->idle));
 }
 
 static double per(uint64_t now, uint64_t then, unsigned int n)
@@ -124,24 +145,25 @@ static double per(uint64_t now, uint64_t then, unsigned int n)
 static void print_row(const char *state, unsigned int n, const struct bench_holding *h,
 		      const struct bench_holding *zero)
 {
-	printf("%6u %-9s %6llu %6llu %10.0f %10.0f %10.0f %10.0f %10.0f %10.0f\n", n, state,
-	       (unsigned long long)h->fds, (unsigned long long)h->tcp, (double)h->rss / 1024,
-	       (double)h->heap / 1024, per(h->heap, zero->heap, n), per(h->pss, zero->pss, n),
-	       per(h->private_dirty, zero->private_dirty, n), per(h->queued, zero->queued, n));
+	printf("%6u %-9s %6llu %6llu %6llu %10.0f %10.0f %10.0f %10.0f %10.0f %10.0f\n", n, state,
+	       (unsigned long long)h->fds, (unsigned long long)h->tcp, (unsigned long long)h->udp,
+	       (double)h->rss / 1024, (double)h->heap / 1024, per(h->heap, zero->heap, n),
+	       per(h->pss, zero->pss, n), per(h->private_dirty, zero->private_dirty, n),
+	       per(h->queued, zero->queued, n));
 }
 
-static void print_side(const char *who, int side, const struct level *l, size_t n)
+static void print_side(const char *what, int side, const struct level *l, size_t n)
 {
-	printf("# %s: RC connections; the last four columns are bytes per connection beyond the "
-	       "first row\n",
-	       who);
-	printf("#%5s %-9s %6s %6s %10s %10s %10s %10s %10s %10s\n", "peers", "after", "fds", "tcp",
-	       "rss[KiB]", "heap[KiB]", "heap", "pss", "dirty", "kernel");
+	printf("# %s; the last four columns are bytes per peer beyond the first row\n", what);
+	printf("#%5s %-9s %6s %6s %6s %10s %10s %10s %10s %10s %10s\n", "peers", "after", "fds",
+	       "tcp", "udp", "rss[KiB]", "heap[KiB]", "heap", "pss", "dirty", "kernel");
 	for (size_t i = 0; i < n; i++) {
 		print_row(i ? "connect" : "open", l[i].n, &l[i].connected[side],
 			  &l[0].connected[side]);
-		if (i)
-			print_row("traffic", l[i].n, &l[i].used[side], &l[0].connected[side]);
+		if (!i)
+			continue;
+		print_row("traffic", l[i].n, &l[i].used[side], &l[0].connected[side]);
+		print_row("idleness", l[i].n, &l[i].idle[side], &l[0].connected[side]);
 	}
 }
 
@@ -149,15 +171,21 @@ static int report(struct bench_env *env, const struct bench_opts *opts, const st
 		  size_t n)
 {
 	json_t *doc = bench_json_document(env, opts), *list = json_array();
-	uint64_t objects = bench_socket_objects();
+	bool rd = is_rd(opts);
+	uint64_t objects = rd ? 0 : bench_socket_objects();
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, level_json(&l[i]));
 	json_object_set_new(doc, "results", list);
-	json_object_set_new(doc, "kernel_objects_per_socket", json_integer((json_int_t)objects));
+	json_object_set_new(doc, "type", json_string(rd ? "rd" : "rc"));
+	if (!rd)
+		json_object_set_new(doc, "kernel_objects_per_socket",
+				    json_integer((json_int_t)objects));
 	if (bench_json_is_table(opts)) {
-		print_side("client", 0, l, n);
-		print_side("server", 1, l, n);
+		print_side(rd ? "client: peers of one RD queue pair" : "client: RC connections", 0,
+			   l, n);
+		print_side(rd ? "server: RD queue pairs with one peer" : "server: RC connections",
+			   1, l, n);
 		printf("# kernel: data queued and reserved by the process's sockets (sock_diag)");
 		if (objects)
 			printf("; beside it %llu bytes of\n# kernel objects per socket "
@@ -170,20 +198,20 @@ static int report(struct bench_env *env, const struct bench_opts *opts, const st
 
 int bench_peers_run(struct bench_env *env, const struct bench_opts *opts)
 {
-	struct bench_peers *p = bench_peers_make(env, opts->max_peers);
+	struct bench_peers *p = bench_peers_make(env, opts->max_peers, is_rd(opts));
 	static struct level level[MAX_LEVELS];
 	size_t n = 0;
 	int ret = p ? 0 : -ENODEV;
 
 	for (unsigned int peers = 0; !ret && peers <= opts->max_peers && n < MAX_LEVELS;
 	     peers = peers ? peers * 2 : 1) {
-		bench_progress(opts, "peers: %u connections", peers);
+		bench_progress(opts, "peers: %u", peers);
 		level[n].n = peers;
-		ret = measure(env, p, &level[n], opts->max_peers);
+		ret = measure(env, p, &level[n], opts);
 		if (!ret)
 			n++;
 		else
-			fprintf(stderr, "weft-perf: peers: stopped at %u connections: %s\n", peers,
+			fprintf(stderr, "weft-perf: peers: stopped at %u: %s\n", peers,
 				strerror(-ret));
 	}
 	if (n) {

@@ -130,10 +130,8 @@ int bench_qp_open(struct bench_env *env, const struct bench_kind *kind, struct b
 	if (!ret)
 		ret = make_buffer(q, message_room(env, kind));
 	ret = exchange(q, ret);
-	if (!ret && q->qp->qp_type == IBV_QPT_UD) {
-		struct ibv_ah_attr attr = bench_ah_attr(env, &q->peer);
-
-		q->ah = ibv_create_ah(q->dev->pd, &attr);
+	if (!ret && bench_is_datagram(q->qp)) {
+		q->ah = bench_ah_create(env, &q->peer);
 		ret = q->ah ? 0 : -errno;
 	}
 	ret = both_ready(q, ret);
@@ -170,25 +168,27 @@ int bench_qp_post(struct bench_qp *q, enum ibv_wr_opcode opcode, size_t len, boo
 	q->unsignalled++;
 	sge.addr = (uintptr_t)(opcode == IBV_WR_RDMA_READ ? q->rx : q->tx);
 	if (signal || q->unsignalled >= q->chan.env->conf.signal_every) {
-		/* One completion retires all that were posted since the last. */
+		/* One completion retires all that were posted since the last; of RD too, which
+		 * executes the requests to one peer in order. */
 		wr.send_flags = IBV_SEND_SIGNALED;
 		wr.wr_id = q->unsignalled;
 		q->unsignalled = 0;
 	}
 	if (opcode != IBV_WR_RDMA_READ && len <= q->inline_max)
 		wr.send_flags |= IBV_SEND_INLINE;
-	if (q->ah) {
-		wr.wr.ud.ah = q->ah;
-		wr.wr.ud.remote_qpn = q->peer.qpn;
-		wr.wr.ud.remote_qkey = q->peer.qkey;
-	} else if (opcode != IBV_WR_SEND) {
+	if (opcode != IBV_WR_SEND) {
 		/* Both sides have the same layout: read the peer's tx, write to its rx. */
 		wr.wr.rdma.remote_addr =
 			q->peer.vaddr +
 			(opcode == IBV_WR_RDMA_READ ? 0 : (uint64_t)(q->rx - q->buf));
 		wr.wr.rdma.rkey = q->peer.rkey;
+	} else if (q->ah) {
+		wr.wr.ud.ah = q->ah;
+		wr.wr.ud.remote_qpn = q->peer.qpn;
+		wr.wr.ud.remote_qkey = q->peer.qkey;
 	}
-	ret = ibv_post_send(q->qp, &wr, &bad);
+	ret = q->qp->qp_type == BENCH_QPT_RD ? bench_rd_post(q->qp, &wr, q->ah, &q->peer)
+					     : ibv_post_send(q->qp, &wr, &bad);
 	if (!ret)
 		q->outstanding++;
 	return -ret;
@@ -253,17 +253,21 @@ int bench_qp_drain(struct bench_qp *q, unsigned int left)
 	return 0;
 }
 
-int bench_qp_send(struct bench_chan *chan, uint32_t seq)
+int bench_qp_send_as(struct bench_qp *q, enum ibv_wr_opcode opcode, uint32_t seq)
 {
-	struct bench_qp *q = (struct bench_qp *)chan;
-	int ret = bench_qp_drain(q, (unsigned int)chan->env->conf.depth - 1);
+	int ret = bench_qp_drain(q, (unsigned int)q->chan.env->conf.depth - 1);
 
 	if (ret)
 		return ret;
 	bench_seq_put(q->tx, q->size, seq);
-	ret = bench_qp_post(q, IBV_WR_SEND, q->size, false);
+	ret = bench_qp_post(q, opcode, q->size, false);
 	/* The answer goes out first; posting the receive again can wait until it has. */
 	return ret ? ret : bench_qp_repost(q);
+}
+
+int bench_qp_send(struct bench_chan *chan, uint32_t seq)
+{
+	return bench_qp_send_as((struct bench_qp *)chan, IBV_WR_SEND, seq);
 }
 
 int bench_qp_try_recv(struct bench_chan *chan, uint32_t *seq)

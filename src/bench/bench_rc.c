@@ -1,4 +1,5 @@
-/* Connected queue pairs, RC and UC: send, RDMA write, RDMA read.
+/* Queue pairs that keep the order: RC and UC, which are connected, and RD, which is not. Send,
+ * RDMA write, RDMA read.
  *
  * Both sides poll their CQ, with two exceptions that show what the device does when the
  * program does not: rc-write-spin watches memory and polls only for its own completions
@@ -11,7 +12,7 @@
 #include "bench_time.h"
 #include "bench_verbs.h"
 
-enum { OP_SEND, OP_WRITE, OP_READ, OP_MASK = 3, ON_UC = 4, NO_POLL = 8 };
+enum { OP_SEND, OP_WRITE, OP_READ, OP_MASK = 3, ON_UC = 4, NO_POLL = 8, ON_RD = 16 };
 
 static struct bench_qp *to_qp(struct bench_chan *chan)
 {
@@ -33,6 +34,8 @@ enum ibv_qp_type bench_qp_type(const struct bench_kind *kind)
 {
 	if (kind == &bench_kind_ud)
 		return IBV_QPT_UD;
+	if (kind->variant & ON_RD)
+		return BENCH_QPT_RD;
 	return kind->variant & ON_UC ? IBV_QPT_UC : IBV_QPT_RC;
 }
 
@@ -87,6 +90,12 @@ static int write_try_recv(struct bench_chan *chan, uint32_t *seq)
 	else
 		return 0;
 	return 1;
+}
+
+/* A write that the target need not look for: it takes a receive. */
+static int imm_send(struct bench_chan *chan, uint32_t seq)
+{
+	return bench_qp_send_as(to_qp(chan), IBV_WR_RDMA_WRITE_WITH_IMM, seq);
 }
 
 /* Tells a polling target that one-sided traffic has ended: in order behind it. */
@@ -215,6 +224,9 @@ static size_t message_limit(const struct bench_env *env, const struct bench_kind
 
 #define QP_COMMON                                                                                  \
 	.verbs = true, .open = bench_qp_open, .close = bench_qp_close, .max_size = message_limit
+#define SEND_FUNCS                                                                                 \
+	.prepare = bench_qp_prepare, .ping = bench_ping, .pong = bench_pong,                       \
+	.send = bench_qp_send, .try_recv = bench_qp_try_recv
 #define WRITE_FUNCS                                                                                \
 	.prepare = write_prepare, .ping = bench_ping, .pong = bench_pong, .send = write_send,      \
 	.try_recv = write_try_recv, .tx = rc_tx, .rx = one_sided_rx
@@ -229,11 +241,7 @@ const struct bench_kind bench_kind_rc = {
 	.tests = BENCH_LAT | BENCH_BW,
 	.variant = OP_SEND,
 	QP_COMMON,
-	.prepare = bench_qp_prepare,
-	.ping = bench_ping,
-	.pong = bench_pong,
-	.send = bench_qp_send,
-	.try_recv = bench_qp_try_recv,
+	SEND_FUNCS,
 	.tx = rc_tx,
 	.rx = rc_rx,
 };
@@ -286,11 +294,7 @@ const struct bench_kind bench_kind_uc = {
 	.variant = OP_SEND | ON_UC,
 	.lossy = true,
 	QP_COMMON,
-	.prepare = bench_qp_prepare,
-	.ping = bench_ping,
-	.pong = bench_pong,
-	.send = bench_qp_send,
-	.try_recv = bench_qp_try_recv,
+	SEND_FUNCS,
 	.tx = bench_credit_tx,
 	.rx = bench_credit_rx,
 };
@@ -303,4 +307,42 @@ const struct bench_kind bench_kind_uc_write = {
 	.variant = OP_WRITE | ON_UC,
 	QP_COMMON,
 	WRITE_FUNCS,
+};
+
+const struct bench_kind bench_kind_rd = {
+	.name = "rd",
+	.help = "RD (Weft only) send and receive",
+	.base = {"rc", "udp", "udp-gso"},
+	.tests = BENCH_LAT | BENCH_BW,
+	.variant = OP_SEND | ON_RD,
+	QP_COMMON,
+	SEND_FUNCS,
+	.tx = rc_tx,
+	.rx = rc_rx,
+};
+
+const struct bench_kind bench_kind_rd_write = {
+	.name = "rd-write",
+	.help = "RD (Weft only) RDMA write; latency with immediate data",
+	.base = {"rc-write", "rc", "udp-gso"},
+	.tests = BENCH_LAT | BENCH_BW,
+	.variant = OP_WRITE | ON_RD,
+	QP_COMMON,
+	.prepare = bench_qp_prepare,
+	.ping = bench_ping,
+	.pong = bench_pong,
+	.send = imm_send,
+	.try_recv = bench_qp_try_recv,
+	.tx = rc_tx,
+	.rx = one_sided_rx,
+};
+
+const struct bench_kind bench_kind_rd_read = {
+	.name = "rd-read",
+	.help = "RD (Weft only) RDMA read, the target polls; latency is the full round trip",
+	.base = {"rc-read", "rc", "udp-gso"},
+	.tests = BENCH_LAT | BENCH_BW,
+	.variant = OP_READ | ON_RD,
+	QP_COMMON,
+	READ_FUNCS,
 };

@@ -21,13 +21,13 @@ bool bench_series_ratio(const struct bench_rounds *r, const struct bench_series 
 			const struct bench_series *base, struct bench_summary *out)
 {
 	/* A whole round trip is compared with a whole round trip. */
-	double scale = r->test == BENCH_LAT && s->kind->full_trip ? 2 : 1;
+	double scale = (s->kind->full_trip ? 2.0 : 1) / (base->kind->full_trip ? 2 : 1);
 	double *v = malloc(r->rounds * sizeof(*v));
 	size_t n;
 
 	if (!v)
 		return false;
-	n = bench_ratios(s->round, base->round, r->rounds, scale, v);
+	n = bench_ratios(s->round, base->round, r->rounds, r->test == BENCH_LAT ? scale : 1, v);
 	bench_summarize(v, n, out);
 	free(v);
 	return n > 0;
@@ -103,9 +103,8 @@ static void print_head(const struct bench_rounds *r)
 {
 	printf("# %s\n# up to %zu rounds, kinds interleaved; ratio: median [quartiles] of the "
 	       "rounds'\n",
-	       r->test == BENCH_LAT
-		       ? "latency, half a round trip (rc-read: the whole), both polling"
-		       : "bandwidth, client to server, payload",
+	       r->test == BENCH_LAT ? "latency, half a round trip (reads: the whole), both polling"
+				    : "bandwidth, client to server, payload",
 	       r->rounds);
 	if (r->test == BENCH_LAT)
 		printf("#%-15s %8s %10s %8s %8s %8s %8s %8s %5s  ratio\n", "kind [usec]", "#bytes",

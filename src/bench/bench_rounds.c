@@ -192,6 +192,12 @@ static int add_series(const struct bench_opts *opts, struct bench_rounds *r,
 	return 0;
 }
 
+/* A device may lack a type (RD is Weft's): that is a failure only if it was asked for. */
+static bool left_out(const struct bench_opts *opts, int error)
+{
+	return opts->all_kinds && error == -EOPNOTSUPP;
+}
+
 /* A table of what will be measured: every kind at every size that it can carry. */
 static int plan(const struct bench_env *env, const struct bench_opts *opts, struct bench_rounds *r,
 		struct bench_chan *chan[], const int error[])
@@ -203,7 +209,7 @@ static int plan(const struct bench_env *env, const struct bench_opts *opts, stru
 		for (int k = 0; opts->kinds[k]; k++) {
 			const struct bench_kind *kind = opts->kinds[k];
 
-			if (!(kind->tests & r->test) ||
+			if (!(kind->tests & r->test) || left_out(opts, error[k]) ||
 			    opts->sizes[i] > bench_kind_limit(env, kind))
 				continue;
 			if (add_series(opts, r, kind, &chan[k], error[k], opts->sizes[i]))
@@ -219,6 +225,11 @@ static void open_all(struct bench_env *env, const struct bench_opts *opts, unsig
 		if (!(opts->kinds[k]->tests & test))
 			continue;
 		error[k] = bench_chan_open(env, opts->kinds[k], &chan[k]);
+		if (left_out(opts, error[k])) {
+			fprintf(stderr, "weft-perf: %s: left out, the device has none\n",
+				opts->kinds[k]->name);
+			continue;
+		}
 		if (error[k] && !(opts->kinds[k]->verbs && env->no_dev)) /* said before */
 			fprintf(stderr, "weft-perf: %s: cannot be opened: %s\n",
 				opts->kinds[k]->name, strerror(-error[k]));

@@ -9,6 +9,10 @@ static const struct bench_target targets[] = {
 	{"lat", "ud", "udp", 8, 8, true, 1.20},
 	{"bw", "rc", "tcp", 65536, SIZE_MAX, false, 0.85},
 	{"bw", "rc-write", "tcp", 65536, SIZE_MAX, false, 0.85},
+	{"lat", "rd", "udp", 8, 8, true, 1.15},
+	{"lat", "rd", "rc", 8, 8, true, 1.00},
+	{"bw", "rd", "rc", 1 << 20, 1 << 20, false, 1.30},
+	{"bw", "rd", "udp-gso", 1 << 20, 1 << 20, false, 0.60},
 	{"idle", "", "", 0, 0, true, 0},
 };
 

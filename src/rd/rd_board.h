@@ -4,15 +4,17 @@
  * acknowledged or found lost. A *path* knows the same packets in the order in which they were
  * sent over it, whatever lane they are of, and thereby which of them must be lost: one that
  * was overtaken, on the same path, by three packets that were sent later, or by one that was
- * sent a quarter of a round trip later (RFC 9002, section 6.1). Numbers are never given
- * anew: a packet that is sent again keeps its own, on whichever path.
+ * sent a quarter of a round trip later (RFC 9002, section 6.1). Where packets turn out to
+ * have been late instead of lost, only time counts, up to another round trip (RFC 8985).
+ * Numbers are never given anew: a packet that is sent again keeps its own, on whichever path.
  *
  * Time-outs (RFC 9002, section 6.2): when nothing is heard of a path for rd_rtt_timeout, its
  * oldest packet is sent again, as a probe; after the second time in a row all that is on the
  * way counts as lost, and the window is at its least.
  *
- * A board without packets on the way owns no memory. Records come from a pool that is shared
- * by many boards. Pure: time is an argument. Not thread-safe; one lock for a pool and all
+ * A board without packets on the way owns no memory: its ring of RD_BOARD_FEW slots is part of
+ * it, a larger one is freed as soon as everything is acknowledged. Records come from a pool that is
+ * shared by many boards. Pure: time is an argument. Not thread-safe; one lock for a pool and all
  * that use it.
  */
 #ifndef WEFT_RD_BOARD_H
@@ -27,7 +29,7 @@
 
 struct rd_path;
 
-/* One packet on the way, or lost. */
+/* One packet on the way, or lost. The fields are for reading only. */
 struct rd_sent {
 	struct list_head link; /* on path->flight or path->lost; in the pool */
 	struct rd_path *path;
@@ -38,6 +40,8 @@ struct rd_sent {
 	uint32_t bytes; /* on the wire */
 	uint16_t times; /* sent, saturating */
 	bool lost;
+	bool blamed; /* was found lost because others overtook it */
+	bool moved;  /* was last sent on another path than the one that it is lost on */
 };
 
 struct rd_pool {
@@ -56,25 +60,43 @@ struct rd_path {
 	uint32_t order;       /* of the next transmission */
 	uint32_t acked_order; /* the highest that is acknowledged, once acked_any */
 	uint64_t acked_when;  /* when that was sent */
-	uint64_t heard;       /* when an acknowledgement last brought something, or a flight began */
-	uint8_t backoff;      /* timeouts in a row */
+	uint64_t heard;  /* when an acknowledgement last brought something, or a flight began */
+	uint8_t backoff; /* timeouts in a row */
+	uint8_t held;    /* doublings that stay until there is a sample of the RTT again */
 	bool acked_any;
-	bool limited;         /* somebody wanted to send and found no room; set by the caller */
+	uint8_t reorder;       /* quarters of a round trip that are waited longer; not 0: numbers do
+				* not tell of losses */
+	uint8_t blamed;        /* losses since the last one that was none */
+	uint64_t reorder_when; /* when `reorder` was last increased */
+	bool limited;          /* somebody wanted to send and found no room; set by the caller,
+				* cleared by rd_path_settle */
+	bool full_any;
+	uint32_t full; /* transmissions before this order filled the window, if full_any */
 	/* Of the acknowledgement being taken in: see rd_path_settle. */
-	uint32_t got_bytes;
+	bool got;
+	uint32_t got_bytes, got_order;
 	uint64_t got_rtt;
 	/* For reports. */
 	uint64_t sent_packets, sent_bytes, acked_bytes, lost_packets, timeouts;
+	uint64_t spurious; /* acknowledged while they were waiting to be sent again */
 };
 
 void rd_path_init(struct rd_path *p, uint32_t mss, uint32_t cap);
 
+/* What a ping-pong has on the way at once; more than that is allocated. */
+#define RD_BOARD_FEW 8
+
 struct rd_board {
 	struct rd_pool *pool;
-	uint32_t una;  /* oldest that is not acknowledged */
-	uint32_t high; /* one past the highest that was sent */
-	uint32_t cap;  /* of the ring, a power of two; 0: there is none */
-	struct rd_sent **ring;
+	uint32_t una;          /* oldest that is not acknowledged */
+	uint32_t high;         /* one past the highest that was sent */
+	uint32_t cap;          /* of the ring, a power of two */
+	uint32_t holes;        /* numbers between una and high that were never sent */
+	uint32_t n_out;        /* on the way or lost */
+	uint32_t n_lost;       /* lost */
+	uint32_t lost_high;    /* none of the lost is beyond, if n_lost */
+	struct rd_sent **ring; /* NULL as long as `few` is enough */
+	struct rd_sent *few[RD_BOARD_FEW];
 };
 
 void rd_board_init(struct rd_board *b, struct rd_pool *pool, uint32_t first);
@@ -82,7 +104,7 @@ void rd_board_init(struct rd_board *b, struct rd_pool *pool, uint32_t first);
 void rd_board_free(struct rd_board *b);
 
 /* A packet goes out now, for the first time or again. -ENOSPC: beyond the window; -ENOMEM;
- * else 0. Never fails for a number that rd_board_next_lost returned. One that is acknowledged
+ * else 0. Never fails for a number that rd_path_lost returned. One that is acknowledged
  * already: -EALREADY. */
 int rd_board_send(struct rd_board *b, struct rd_path *p, uint32_t psn, uint32_t bytes,
 		  uint64_t now);

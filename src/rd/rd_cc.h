@@ -16,19 +16,24 @@
 #include <stdint.h>
 
 struct rd_cc {
-	uint32_t mss;    /* bytes of a full packet */
-	uint32_t window; /* bytes */
-	uint32_t flight; /* bytes on the way; maintained by rd_cc_sent and its counterparts */
-	uint32_t cap;    /* the window never grows beyond: what the receiver's socket holds */
+	uint32_t mss;       /* bytes of a full packet */
+	uint32_t window;    /* bytes */
+	uint32_t flight;    /* bytes on the way; maintained by rd_cc_sent and its counterparts */
+	uint32_t cap;       /* the window never grows beyond: what the receiver's socket holds */
 	uint32_t threshold; /* slow start below it */
 	uint32_t reduced;   /* transmissions up to this order have caused a reduction */
 	bool reduced_any;
-	uint32_t w_max, credit;
-	uint64_t epoch;
+	bool timed_out; /* and nothing has been acknowledged since */
+	bool probe;     /* the next packet may go out whatever the window says */
+	/* CUBIC: the window at the last reduction and at the one before, Reno's window, the
+	 * time (ms after the epoch) at which w_max is reached, remainders of divisions. */
+	uint32_t w_max, w_last, w_est, k, credit, est_credit;
+	uint64_t epoch; /* 0: none has begun */
 	/* HyStart++: the least RTT of this and of the last round. */
+	uint64_t round_min, last_min, css_min;
 	uint32_t round_end;
-	uint64_t round_min, last_min;
-	uint8_t round_n, css;
+	uint8_t round_n, css; /* samples of this round; rounds of conservative slow start */
+	bool round_any;
 };
 
 void rd_cc_init(struct rd_cc *cc, uint32_t mss, uint32_t cap);
@@ -45,5 +50,7 @@ void rd_cc_lost(struct rd_cc *cc, uint32_t bytes, uint32_t order, uint32_t next,
 void rd_cc_timeout(struct rd_cc *cc);
 /* Taken off without an opinion: will be sent again for reasons that are not the network's. */
 void rd_cc_forget(struct rd_cc *cc, uint32_t bytes);
+/* A probe: the next packet has room even if the window is full. */
+void rd_cc_probe(struct rd_cc *cc);
 
 #endif

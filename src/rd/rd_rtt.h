@@ -10,7 +10,9 @@ struct rd_rtt {
 
 /* Before the first sample. */
 #define RD_RTT_INITIAL (20 * UINT64_C(1000000))
-/* A timeout is never shorter: schedulers take this long on a busy machine. */
+/* The first timeout in a row costs one packet, and nothing of the window: it may be wrong. */
+#define RD_PROBE_MIN (1 * UINT64_C(1000000))
+/* A later one is never shorter: schedulers take this long on a busy machine. */
 #define RD_RTO_MIN (4 * UINT64_C(1000000))
 /* Nor, however often it has been doubled, longer: a link that heals is noticed this soon. */
 #define RD_RTO_MAX (250 * UINT64_C(1000000))

@@ -33,7 +33,7 @@ void rd_rx_init(struct rd_rx *rx, uint32_t first);
 void rd_rx_free(struct rd_rx *rx);
 enum rd_seen rd_rx_look(const struct rd_rx *rx, uint32_t psn);
 /* Marks a number that is RD_NEW; `next` moves over everything that is there. 0 or -ENOMEM:
- * then nothing has changed and the packet must be treated as lost. */
+ * then nothing has changed and the packet must be treated as lost. -EINVAL: it is not RD_NEW. */
 int rd_rx_mark(struct rd_rx *rx, uint32_t psn);
 /* The bitmap of what is beyond `next`, as wire_rd.h's ACK has it. Returns the number of
  * words, at most max. */

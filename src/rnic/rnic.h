@@ -99,6 +99,16 @@ int rnic_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int rnic_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init);
 int rnic_destroy_qp(struct ibv_qp *qp);
+
+/* Reliable datagram queue pairs; <weft/weftdv.h> says what they are. attr is as for
+ * ibv_create_qp_ex, with the type IBV_QPT_DRIVER; the other two take only such queue pairs. */
+struct weftdv_path;
+struct weftdv_rd_stats;
+struct ibv_qp *rnic_create_rd_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+int rnic_query_path(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn,
+		    struct weftdv_path *path);
+int rnic_query_rd(struct ibv_qp *qp, struct weftdv_rd_stats *stats);
+
 int rnic_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int rnic_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 

@@ -29,6 +29,7 @@ struct ibv_ah *rnic_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 		return NULL;
 	}
 	ah->sgid_index = attr->is_global ? attr->grh.sgid_index : 0;
+	ah->label = attr->is_global ? attr->grh.flow_label & 0xfffff : 0;
 	ah->ibv.context = pd->context;
 	ah->ibv.pd = pd;
 	atomic_fetch_add(&rnic_pd(pd)->refs, 1);

@@ -32,9 +32,9 @@ struct rnic_fault {
 struct rnic_fault_verdict {
 	bool drop, again;
 	bool flip;
-	uint32_t bit;    /* which one to flip, below 8 * len */
-	bool reorder;    /* hold it back behind others */
-	uint64_t delay;  /* ns; 0: at once */
+	uint32_t bit;   /* which one to flip, below 8 * len */
+	bool reorder;   /* hold it back behind others */
+	uint64_t delay; /* ns; 0: at once */
 };
 
 /* Reads a specification; NULL or empty: no faults. 0, or -EINVAL with what is wrong and what

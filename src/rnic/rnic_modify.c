@@ -5,6 +5,7 @@
 #include <string.h>
 #include "util_log.h"
 #include "rnic_conn.h"
+#include "rnic_rd.h"
 
 struct transition {
 	enum ibv_qp_state from, to;
@@ -14,12 +15,23 @@ struct transition {
 
 #define ALT (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE)
 
+#define RD_WISHES                                                                                  \
+	(IBV_QP_QKEY | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_MIN_RNR_TIMER)
+
 static const struct transition table[] = {
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_RC,
 	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_UC,
 	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, 0},
 	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_UD, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPT_DRIVER,
+	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY, 0},
+	{IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_DRIVER, 0,
+	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+	{IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPT_DRIVER, 0,
+	 IBV_QP_PKEY_INDEX | IBV_QP_QKEY | IBV_QP_MIN_RNR_TIMER},
+	{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_DRIVER, IBV_QP_SQ_PSN, RD_WISHES},
+	{IBV_QPS_RTS, IBV_QPS_RTS, IBV_QPT_DRIVER, 0, RD_WISHES},
 	{IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_RC, 0,
 	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
 	{IBV_QPS_INIT, IBV_QPS_INIT, IBV_QPT_UC, 0,
@@ -170,6 +182,8 @@ static void enter_state(struct rnic_qp *qp, enum ibv_qp_state to)
 		rnic_req_reap(qp);
 		return;
 	}
+	if (rnic_is_rd(qp))
+		return; /* speaks when spoken to */
 	if (qp->ibv.qp_type == IBV_QPT_UD) {
 		if (to == IBV_QPS_RTS)
 			rnic_ud_pump(qp);
@@ -206,6 +220,8 @@ int rnic_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		err = check_values(qp, attr, mask, &peer);
 	if (!err) {
 		take_values(qp, attr, mask);
+		if (rnic_is_rd(qp))
+			rnic_rd_modified(qp, mask);
 		if (to == IBV_QPS_SQD && from != to && !(mask & IBV_QP_EN_SQD_ASYNC_NOTIFY))
 			qp->attr.en_sqd_async_notify = 0; /* the wish of an earlier time */
 		if (mask & IBV_QP_AV)

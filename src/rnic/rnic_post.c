@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 #include "rnic_conn.h"
+#include "rnic_rd.h"
 
 /* Which operations a kind of queue pair offers. */
 int rnic_sq_check(const struct rnic_qp *qp, enum ibv_wr_opcode op)
@@ -16,7 +17,7 @@ int rnic_sq_check(const struct rnic_qp *qp, enum ibv_wr_opcode op)
 	case IBV_WR_RDMA_READ:
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		return qp->ibv.qp_type == IBV_QPT_RC ? 0 : EINVAL;
+		return qp->ibv.qp_type == IBV_QPT_RC || rnic_is_rd(qp) ? 0 : EINVAL;
 	default:
 		return EOPNOTSUPP;
 	}
@@ -58,6 +59,7 @@ void rnic_swqe_set_ah(struct rnic_swqe *w, const struct rnic_ah *ah, uint32_t qp
 	w->mgid_hash = ah->multicast ? ah->mgid_hash : 0;
 	w->dst_qpn = ah->multicast ? RNIC_MCAST_QPN : qpn;
 	w->qkey = qkey;
+	w->label = ah->label;
 }
 
 static int set_ud(struct rnic_swqe *w, const struct ibv_send_wr *wr)
@@ -74,6 +76,11 @@ static int set_target(const struct rnic_qp *qp, struct rnic_swqe *w, const struc
 {
 	if (qp->ibv.qp_type == IBV_QPT_UD)
 		return set_ud(w, wr);
+	/* struct ibv_send_wr has room for a peer or for a key, not for both. */
+	if (rnic_is_rd(qp))
+		return wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM
+			       ? set_ud(w, wr)
+			       : EOPNOTSUPP;
 	switch (wr->opcode) {
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -134,6 +141,10 @@ void rnic_sq_publish(struct rnic_qp *qp, uint32_t tail, uint32_t seq)
 
 	qp->sq.tail = tail;
 	qp->sq.seq = seq;
+	if (rnic_is_rd(qp)) {
+		rnic_rd_post(qp);
+		return;
+	}
 	if (qp->ibv.state == IBV_QPS_ERR || qp->ibv.state == IBV_QPS_SQE) {
 		rnic_flush_sq(qp);
 	} else if (qp->ibv.qp_type == IBV_QPT_UD) {

@@ -3,11 +3,12 @@
 #include <string.h>
 #include "util_log.h"
 #include "rnic_conn.h"
+#include "rnic_rd.h"
 #include "rnic_table.h"
 
 /* ---- completions ---- */
 
-void rnic_complete_send(struct rnic_qp *qp, enum ibv_wc_status status)
+enum ibv_wc_opcode rnic_wc_opcode(uint8_t wr_opcode)
 {
 	static const enum ibv_wc_opcode opcode[] = {
 		[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
@@ -18,11 +19,17 @@ void rnic_complete_send(struct rnic_qp *qp, enum ibv_wc_status status)
 		[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
 		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
 	};
+
+	return opcode[wr_opcode];
+}
+
+void rnic_complete_send(struct rnic_qp *qp, enum ibv_wc_status status)
+{
 	uint32_t head = rnic_sq_head(qp);
 	const struct rnic_swqe *w = rnic_swqe(qp, head);
 	struct ibv_wc wc = {.wr_id = w->wr_id,
 			    .status = status,
-			    .opcode = opcode[w->opcode],
+			    .opcode = rnic_wc_opcode(w->opcode),
 			    .byte_len = rnic_is_read(w) ? w->length : 0,
 			    .qp_num = qp->ibv.qp_num};
 	bool report = status != IBV_WC_SUCCESS || qp->sq_sig_all || w->flags & IBV_SEND_SIGNALED;
@@ -93,16 +100,24 @@ static void let_go(struct rnic_qp *qp)
 	rnic_conn_release(rsp);
 }
 
+static bool has_conn(const struct rnic_qp *qp)
+{
+	return qp->ibv.qp_type == IBV_QPT_RC || qp->ibv.qp_type == IBV_QPT_UC;
+}
+
 void rnic_qp_error(struct rnic_qp *qp)
 {
 	if (qp->ibv.state == IBV_QPS_RESET)
 		return;
 	if (qp->ibv.state != IBV_QPS_ERR) {
 		rnic_qp_set_state(qp, IBV_QPS_ERR);
-		if (qp->ibv.qp_type != IBV_QPT_UD)
+		if (has_conn(qp))
 			let_go(qp);
 	}
-	rnic_flush_sq(qp);
+	if (rnic_is_rd(qp))
+		rnic_rd_flush(qp);
+	else
+		rnic_flush_sq(qp);
 	flush_rq(qp);
 }
 
@@ -115,8 +130,10 @@ void rnic_qp_sq_error(struct rnic_qp *qp)
 
 void rnic_qp_reset(struct rnic_qp *qp)
 {
+	if (rnic_is_rd(qp))
+		rnic_rd_reset(qp); /* first: who is told good-bye is told from a live queue pair */
 	rnic_qp_set_state(qp, IBV_QPS_RESET);
-	if (qp->ibv.qp_type != IBV_QPT_UD)
+	if (has_conn(qp))
 		let_go(qp);
 	rnic_req_reset(qp);
 	rnic_rsp_reset(qp);
@@ -152,9 +169,10 @@ static int sq_init(struct rnic_sq *sq, const struct ibv_qp_cap *cap)
 	return 0;
 }
 
-static int check_init(const struct ibv_qp_init_attr_ex *a)
+static int check_init(const struct ibv_qp_init_attr_ex *a, bool rd)
 {
-	if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC && a->qp_type != IBV_QPT_UD)
+	if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UC && a->qp_type != IBV_QPT_UD &&
+	    !(rd && a->qp_type == IBV_QPT_DRIVER))
 		return EOPNOTSUPP;
 	if (a->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
 				       IBV_QP_INIT_ATTR_CREATE_FLAGS))
@@ -237,6 +255,7 @@ static void qp_free(struct rnic_qp *qp)
 	pthread_mutex_destroy(&qp->ibv.mutex);
 	pthread_cond_destroy(&qp->ibv.cond);
 	free(qp->sq.ring);
+	free(qp->sq.slots);
 	free(qp->rsp.wqe);
 	free(qp);
 }
@@ -250,10 +269,22 @@ static void hold(struct rnic_qp *qp, int n)
 		atomic_fetch_add(&qp->srq->refs, n);
 }
 
-struct ibv_qp *rnic_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+static int open_transport(struct rnic_qp *qp)
+{
+	switch (qp->ibv.qp_type) {
+	case IBV_QPT_UD:
+		return rnic_ud_open(qp);
+	case IBV_QPT_DRIVER:
+		return rnic_rd_open(qp);
+	default:
+		return rnic_listen_get(qp);
+	}
+}
+
+static struct ibv_qp *create(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr, bool rd)
 {
 	struct rnic_qp *qp;
-	int err = check_init(attr);
+	int err = check_init(attr, rd);
 
 	if (!err && rnic_ctx(ctx)->e->dead)
 		err = EIO;
@@ -270,7 +301,7 @@ struct ibv_qp *rnic_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_att
 	}
 	qp_public(qp, ctx, attr);
 	rnic_lock(qp->e);
-	err = attr->qp_type == IBV_QPT_UD ? rnic_ud_open(qp) : rnic_listen_get(qp);
+	err = open_transport(qp);
 	rnic_unlock(qp->e);
 	if (err) {
 		qp_free(qp);
@@ -281,6 +312,20 @@ struct ibv_qp *rnic_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_att
 	hold(qp, 1);
 	attr->cap = qp->cap;
 	return &qp->ibv;
+}
+
+struct ibv_qp *rnic_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+{
+	return create(ctx, attr, false);
+}
+
+struct ibv_qp *rnic_create_rd_qp(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->qp_type != IBV_QPT_DRIVER) {
+		errno = EINVAL;
+		return NULL;
+	}
+	return create(ctx, attr, true);
 }
 
 struct ibv_qp *rnic_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
@@ -319,6 +364,8 @@ int rnic_destroy_qp(struct ibv_qp *ibqp)
 		rnic_qp_reset(qp);
 		if (ibqp->qp_type == IBV_QPT_UD)
 			rnic_ud_close(qp);
+		else if (rnic_is_rd(qp))
+			rnic_rd_close(qp);
 		else
 			rnic_listen_put(qp);
 		rnic_leave(qp->e);

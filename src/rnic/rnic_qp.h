@@ -34,6 +34,7 @@ struct rnic_ah {
 	uint8_t sgid_index;
 	bool multicast;
 	uint32_t mgid_hash; /* tells groups apart that share an IP address */
+	uint32_t label;     /* RD: which of our ports to send from */
 };
 
 struct rnic_swqe {
@@ -52,8 +53,8 @@ struct rnic_swqe {
 	bool inl;       /* the payload follows in place of sge */
 	uint8_t status; /* enum ibv_wc_status: a local error that waits for its turn */
 	int num_sge;
-	struct in_addr dst; /* UD */
-	uint32_t dst_qpn, qkey, mgid_hash;
+	struct in_addr dst; /* UD, RD */
+	uint32_t dst_qpn, qkey, mgid_hash, label;
 	uint8_t sgid_index;
 	struct ibv_sge sge[];
 };
@@ -65,6 +66,9 @@ struct rnic_sq {
 	uint32_t cap, max_wr, max_sge, max_inline;
 	size_t stride;
 	uint8_t *ring;
+	/* RD, whose requests complete in any order: which slot each position of the ring
+	 * has; a slot that is free again takes the position at head. Else NULL: its own. */
+	uint32_t *slots;
 	atomic_uint head; /* oldest that is not complete */
 	uint32_t tx;      /* next to transmit */
 	uint32_t tail;    /* next to be posted */
@@ -156,7 +160,14 @@ struct rnic_qp {
 	struct sockaddr_in ud_run_to; /* where the last ud_run sends went */
 	unsigned int ud_run;
 	struct list_head groups;
+
+	struct rnic_rd *rd;
 };
+
+static inline bool rnic_is_rd(const struct rnic_qp *qp)
+{
+	return qp->ibv.qp_type == IBV_QPT_DRIVER;
+}
 
 static inline struct rnic_qp *rnic_qp(struct ibv_qp *qp)
 {
@@ -175,9 +186,15 @@ static inline void rnic_qp_set_state(struct rnic_qp *qp, enum ibv_qp_state state
 	__atomic_store_n(&qp->ibv.state, state, __ATOMIC_RELAXED);
 }
 
+static inline struct rnic_swqe *rnic_swqe_at(const struct rnic_qp *qp, uint32_t slot)
+{
+	return (struct rnic_swqe *)(qp->sq.ring + slot * qp->sq.stride);
+}
+
 static inline struct rnic_swqe *rnic_swqe(struct rnic_qp *qp, uint32_t i)
 {
-	return (struct rnic_swqe *)(qp->sq.ring + (i & (qp->sq.cap - 1)) * qp->sq.stride);
+	i &= qp->sq.cap - 1;
+	return rnic_swqe_at(qp, qp->sq.slots ? qp->sq.slots[i] : i);
 }
 
 static inline uint32_t rnic_sq_head(const struct rnic_qp *qp)
@@ -205,6 +222,7 @@ int rnic_resolve_addr(const struct rnic_device *dev, const struct ibv_ah_attr *a
 void rnic_qp_sq_error(struct rnic_qp *qp);
 /* Completes the oldest request of the send queue and frees its slot. */
 void rnic_complete_send(struct rnic_qp *qp, enum ibv_wc_status status);
+enum ibv_wc_opcode rnic_wc_opcode(uint8_t wr_opcode);
 /* Fills in what is common and queues it. `wc` needs opcode, flags, lengths. */
 void rnic_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited);
 void rnic_flush_sq(struct rnic_qp *qp);
@@ -225,6 +243,7 @@ uint64_t rnic_wr_ops_known(enum ibv_qp_type type);
 /* ---- rnic_req.c: the requester ---- */
 
 void rnic_req_init(struct rnic_qp *qp);
+uint64_t rnic_rnr_ns(uint8_t code); /* IBTA's encoding of the RNR timer */
 void rnic_req_reset(struct rnic_qp *qp);
 /* Work was posted, or the connection came up or went: start the retry clock. */
 void rnic_req_watch(struct rnic_qp *qp);

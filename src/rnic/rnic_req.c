@@ -24,6 +24,11 @@ static const uint32_t rnr_10us[32] = {65536, 1,    2,    3,     4,     6,     8,
 				      256,   384,  512,  768,   1024,  1536,  2048,  3072,
 				      4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
+uint64_t rnic_rnr_ns(uint8_t code)
+{
+	return rnr_10us[code & 31] * (10 * UTIL_NS_PER_US);
+}
+
 /* ---- sending ---- */
 
 /* Large payload is checksummed and sent where it lies. Should the application write into
@@ -419,7 +424,7 @@ void rnic_req_rnr(struct rnic_qp *qp, uint32_t seq, uint8_t timer)
 	} else if (qp->attr.rnr_retry >= 7) {
 		req->rnr_deadline = UINT64_MAX;
 	} else {
-		uint64_t wait = rnr_10us[timer & 31] * (10 * UTIL_NS_PER_US);
+		uint64_t wait = rnic_rnr_ns(timer);
 
 		req->rnr_deadline = now + qp->attr.rnr_retry * wait;
 	}

@@ -49,7 +49,7 @@ int rnic_rq_post(struct rnic_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 
 		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
 			err = EINVAL;
-		else if (rq->tail - rq->head >= rq->max_wr)
+		else if (rq->tail - rq->head + rq->held >= rq->max_wr)
 			err = ENOMEM;
 		if (err) {
 			*bad = wr;
@@ -93,6 +93,29 @@ bool rnic_rq_take(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *w
 	}
 	pthread_mutex_unlock(&rq->lock);
 	return got;
+}
+
+void rnic_rq_hold(struct rnic_rq *rq)
+{
+	pthread_mutex_lock(&rq->lock);
+	rq->held++;
+	pthread_mutex_unlock(&rq->lock);
+}
+
+void rnic_rq_used(struct rnic_rq *rq)
+{
+	pthread_mutex_lock(&rq->lock);
+	rq->held--;
+	pthread_mutex_unlock(&rq->lock);
+}
+
+void rnic_rq_give_back(struct rnic_rq *rq, const struct rnic_rwqe *wqe)
+{
+	pthread_mutex_lock(&rq->lock);
+	memcpy(slot(rq, --rq->head), wqe,
+	       sizeof(*wqe) + (size_t)wqe->num_sge * sizeof(wqe->sge[0]));
+	rq->held--;
+	pthread_mutex_unlock(&rq->lock);
 }
 
 void rnic_rq_reset(struct rnic_rq *rq)

@@ -24,6 +24,7 @@ struct rnic_rq {
 	uint32_t cap; /* power of two, at least max_wr */
 	uint32_t max_wr, max_sge;
 	uint32_t head, tail;
+	uint32_t held; /* taken, and may be given back: they keep their place */
 	size_t stride;
 	uint8_t *ring;
 	uint32_t limit; /* SRQ: raise an event when fewer are left; 0: off */
@@ -56,6 +57,11 @@ int rnic_rq_post(struct rnic_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr 
  * and with `waiter` the caller is put on the list of waiters. *low: an SRQ fell below
  * its limit. Engine's lock held. */
 bool rnic_rq_take(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *waiter, bool *low);
+/* An entry that was taken may come back: it goes on counting as posted, until it is given
+ * back (first again), or used. Engine's lock held. */
+void rnic_rq_hold(struct rnic_rq *rq);
+void rnic_rq_give_back(struct rnic_rq *rq, const struct rnic_rwqe *wqe);
+void rnic_rq_used(struct rnic_rq *rq);
 void rnic_rq_reset(struct rnic_rq *rq);
 
 int rnic_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "util_log.h"
 #include "rnic_conn.h"
+#include "rnic_rd.h"
 
 /* A request that keeps arriving damaged is not worth another try. */
 #define DAMAGED_MAX 4
@@ -460,6 +461,8 @@ void rnic_rsp_wake(struct rnic_engine *e, struct rnic_rq *rq)
 		struct rnic_conn *c = qp->rsp_conn;
 
 		list_del(&rsp->wait_link);
+		if (rnic_is_rd(qp))
+			rnic_rd_wake(qp->rd);
 		if (!c)
 			continue;
 		c->owe_ready = true;

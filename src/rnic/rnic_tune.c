@@ -44,5 +44,38 @@ const struct util_tunable rnic_tunables[] = {
 				     "unmapped (a handler for SIGSEGV and SIGBUS that passes on "
 				     "every other fault), so that they become completion errors. A program that installs "
 				     "a handler of its own after opening the device takes this over."},
+	[RNIC_TUNE_FAULT] = {.name = "WEFT_FAULT",
+			     .type = UTIL_TUNE_STR,
+			     .help = "Faults to make on purpose in the datagrams of reliable "
+				     "datagram queue pairs, as loss=0.05,dup=1%,corrupt=0.01,"
+				     "reorder=0.02,delay=2ms,seed=42: probabilities from 0 to 1 or "
+				     "percentages, the longest delay (ns, us, ms or s), and a seed "
+				     "that makes the same choices again. Not set: none."},
+	[RNIC_TUNE_RD_TIMEOUT] = {.name = "WEFT_RD_TIMEOUT",
+				  .type = UTIL_TUNE_UINT,
+				  .def = "10000",
+				  .min = 100,
+				  .max = 600000,
+				  .help = "After how many milliseconds a silent peer of a reliable "
+					  "datagram queue pair is given up."},
+	[RNIC_TUNE_RD_SHM] = {.name = "WEFT_RD_SHM",
+			      .type = UTIL_TUNE_BOOL,
+			      .def = "on",
+			      .help = "Whether peers of reliable datagram queue pairs that are on "
+				      "the same host are reached through shared memory."},
+	[RNIC_TUNE_RD_PEERS] = {.name = "WEFT_RD_PEERS",
+				.type = UTIL_TUNE_UINT,
+				.def = "65536",
+				.min = 1,
+				.max = 1048576,
+				.help = "How many peers one reliable datagram queue pair may "
+					"have."},
+	[RNIC_TUNE_RD_MTU] = {.name = "WEFT_RD_MTU",
+			      .type = UTIL_TUNE_UINT,
+			      .def = "0",
+			      .max = 65507,
+			      .help = "Largest UDP payload that reliable datagram queue pairs send "
+				      "and ask for, in bytes; less than 256 counts as 256. 0: what "
+				      "the network interfaces carry in one packet."},
 	{0},
 };

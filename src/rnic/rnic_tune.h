@@ -14,6 +14,11 @@ enum rnic_tune {
 	RNIC_TUNE_MARKERS,
 	RNIC_TUNE_FPDU,
 	RNIC_TUNE_GUARD,
+	RNIC_TUNE_FAULT,
+	RNIC_TUNE_RD_TIMEOUT,
+	RNIC_TUNE_RD_SHM,
+	RNIC_TUNE_RD_PEERS,
+	RNIC_TUNE_RD_MTU,
 };
 
 static inline const struct util_tunable *rnic_tune(enum rnic_tune t)

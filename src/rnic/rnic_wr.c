@@ -182,8 +182,10 @@ static int check_built(struct rnic_qp *qp)
 	for (uint32_t i = qp->sq.tail; i != qp->sq.build; i++) {
 		struct rnic_swqe *w = rnic_swqe(qp, i);
 
-		if (qp->ibv.qp_type == IBV_QPT_UD && !w->dst_qpn)
+		if ((qp->ibv.qp_type == IBV_QPT_UD || rnic_is_rd(qp)) && !w->dst_qpn)
 			return EINVAL; /* ibv_wr_set_ud_addr is missing */
+		if (rnic_is_rd(qp) && w->dst_qpn == RNIC_MCAST_QPN)
+			return EINVAL;
 		if (rnic_is_read(w) && w->opcode != IBV_WR_RDMA_READ) {
 			if (w->length < sizeof(uint64_t))
 				return EINVAL;
@@ -222,7 +224,7 @@ uint64_t rnic_wr_ops_known(enum ibv_qp_type type)
 
 	if (type != IBV_QPT_UD)
 		ops |= IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
-	if (type == IBV_QPT_RC)
+	if (type == IBV_QPT_RC || type == IBV_QPT_DRIVER)
 		ops |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 		       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 	return ops;

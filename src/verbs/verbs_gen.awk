@@ -96,7 +96,9 @@ END {
 			printf("global:\n%s", exports[nodes[i]]) > map
 		printf("}%s;\n", parents[nodes[i]]) > map
 	}
-	# The mark tells copies of this library from the real one (verbs_real.c). "local"
-	# stands in this node because it would also hide old versions of its own node.
-	print "WEFT_VERBS_1 {\nglobal:\n\tweft_verbs_library;\nlocal:\n\t*;\n};" > map
+	# The mark tells copies of this library from the real one (verbs_real.c), the other
+	# symbol serves libweftdv (verbs_dv.h). "local" stands in this node because it would
+	# also hide old versions of its own node.
+	print "WEFT_VERBS_1 {\nglobal:\n\tweft_verbs_library;\n\tweft_dv_ops;" > map
+	print "local:\n\t*;\n};" > map
 }

@@ -65,10 +65,11 @@ enum wire_rd_refusal {
 
 /* Why a request is refused. All but RNR end the request with an error. */
 enum wire_rd_reason {
-	WIRE_RD_RNR = 1,     /* no receive posted; arg is the RNR timer code */
-	WIRE_RD_ACCESS = 2,  /* no key allows it */
-	WIRE_RD_INVALID = 3, /* malformed, or longer than the receive */
+	WIRE_RD_RNR = 1,       /* no receive posted; arg is the RNR timer code */
+	WIRE_RD_ACCESS = 2,    /* no key allows it */
+	WIRE_RD_INVALID = 3,   /* malformed, or longer than the receive */
 	WIRE_RD_OPERATION = 4, /* the peer failed: its memory is gone */
+	WIRE_RD_READY = 5,     /* no refusal: a receive was posted, try again */
 };
 
 struct wire_rd {
@@ -91,7 +92,7 @@ struct wire_rd_hello {
 	uint32_t src_qpn, dst_qpn, qkey, room;
 	uint16_t mtu;
 };
-#define WIRE_RD_HELLO 48
+#define WIRE_RD_HELLO   48
 #define WIRE_RD_MTU_MIN 256 /* a smaller mtu is refused: -EPROTO */
 
 /* Body of NAK: reason, arg, 0 (2). */
@@ -99,6 +100,14 @@ struct wire_rd_nak {
 	uint8_t reason, arg;
 };
 #define WIRE_RD_NAK_LEN 4
+
+/* Payload of the Terminate in lane 1 that answers a Read or an Atomic that was refused:
+ * the handle that the request named (4), reason (1), 0 (3). */
+struct wire_rd_error {
+	uint32_t handle;
+	uint8_t reason; /* enum wire_rd_reason, ACCESS to OPERATION */
+};
+#define WIRE_RD_ERROR_LEN 8
 
 /* Body of ACK: bit i (from the least significant) of word w stands for the psn
  * ack[lane] + 1 + 64 w + i. The one at ack[lane] itself is missing by definition. */
@@ -122,16 +131,17 @@ size_t wire_rd_hello_encode(const struct wire_rd_hello *h, void *buf);
 int wire_rd_hello_decode(struct wire_rd_hello *h, const void *buf, size_t len);
 size_t wire_rd_nak_encode(const struct wire_rd_nak *n, void *buf);
 int wire_rd_nak_decode(struct wire_rd_nak *n, const void *buf, size_t len);
+size_t wire_rd_error_encode(const struct wire_rd_error *e, void *buf);
+int wire_rd_error_decode(struct wire_rd_error *e, const void *buf, size_t len);
 size_t wire_rd_sack_encode(const uint64_t *words, unsigned int n, void *buf);
 void wire_rd_sack_decode(uint64_t *words, unsigned int n, const void *buf);
 
 /* The DDP segment of a DATA packet without SKIP. Returns the length of the DDP header; the
  * payload follows. -EPROTO when the opcode does not belong into the lane (requests: Write, the
  * Sends with and without immediate or solicited event, Immediate, Read Request, Atomic
- * Request; responses: Read Response, Atomic Response), or Read Request, Atomic Request,
- * Immediate or Atomic Response are not whole in this one segment with exactly the payload that
- * they have. A tagged segment's TO plus its length must not wrap. */
-int wire_rd_seg_decode(struct wire_seg *seg, const struct wire_rd *h, const void *body,
-		       size_t len);
+ * Request; responses: Read Response, Atomic Response, Terminate), or Read Request, Atomic Request,
+ * Immediate, Atomic Response or Terminate are not whole in this one segment with exactly the
+ * payload that they have. A tagged segment's TO plus its length must not wrap. */
+int wire_rd_seg_decode(struct wire_seg *seg, const struct wire_rd *h, const void *body, size_t len);
 
 #endif

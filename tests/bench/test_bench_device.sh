@@ -11,9 +11,10 @@ WEFT_BUILD=$BUILD timeout 170 "$SOURCE/scripts/bench.sh" --quick --out "$tmp/out
 all=$tmp/out/bench.json
 lat='."latency-8".results[]' bw='.bandwidth.results[]'
 
-holds 'keys == ["bandwidth", "idle", "latency-8", "peers"]' "$all"
+holds 'keys == ["bandwidth", "idle", "latency-8", "peers", "peers-rd"]' "$all"
 holds "[$lat, $bw | select(has(\"error\"))] == []" "$all"
-holds "[$lat.kind] | contains([\"tcp\", \"rc\", \"udp\", \"ud\", \"uc\", \"rc-write\", \"rc-read\"])" "$all"
+holds "[$lat.kind] | contains([\"tcp\", \"rc\", \"udp\", \"ud\", \"uc\", \"rc-write\", \"rc-read\",
+	\"rd\", \"rd-write\", \"rd-read\"])" "$all"
 holds "[$bw | select(.kind == \"rc\") | .size] == [8, 60000, 65536, 1048576]" "$all"
 
 # Ratios: there, from every round, and within reason. (The kinds that leave progress to
@@ -22,7 +23,12 @@ holds "all($lat | select(.kind == \"rc\" or .kind == \"ud\" or .kind == \"uc\");
 	.ratios[0].ratio | .n >= 3 and .median > 0.2 and .median < 5)" "$all"
 holds "all($bw | select(.kind == \"rc\" and .size >= 65536);
 	.ratios[0].ratio | .n >= 3 and .median > 0.1 and .median < 10)" "$all"
-holds "all($bw | select(.kind == \"rc\"); .lost == 0)" "$all"
+holds "all($lat | select(.kind == \"rd\"); [.ratios[].base] == [\"rc\", \"udp\"] and
+	all(.ratios[].ratio; .n >= 3 and .median > 0.2 and .median < 5))" "$all"
+holds "all($bw | select(.kind == \"rd\" and .size == 1048576);
+	[.ratios[].base] == [\"rc\", \"udp-gso\"] and
+	all(.ratios[].ratio; .n >= 3 and .median > 0.05 and .median < 20))" "$all"
+holds "all($bw | select(.kind == \"rc\" or .kind == \"rd\"); .lost == 0)" "$all"
 holds "all($bw | select(.kind == \"ud\"); .received > .sent / 2)" "$all"
 
 # Every connection is there and costs something, but not the earth.
@@ -30,7 +36,12 @@ holds '[.peers.results[].peers] == [0, 1, 2, 4, 8, 16, 32, 64]' "$all"
 holds '.peers.results | .[7].used.client.tcp - .[0].used.client.tcp >= 64' "$all"
 holds '.peers.results | (.[7].used.client.heap - .[0].used.client.heap) / 64 < 1e6' "$all"
 
+# A peer of an RD queue pair has no socket of its own, and costs less than a connection may.
+holds '."peers-rd".type == "rd" and [."peers-rd".results[].peers] == [0, 1, 2, 4, 8, 16, 32, 64]' "$all"
+holds '."peers-rd".results | .[7].idle.client.fds - .[0].idle.client.fds < 16' "$all"
+holds '."peers-rd".results | (.[7].idle.client.heap - .[0].idle.client.heap) / 64 < 1e5' "$all"
+
 # A thread that wakes up for nothing would show up here many times over.
 holds 'all(.idle.results[]; .cpu_ns < 1e6)' "$all"
-holds '[."latency-8", .bandwidth, .idle | .targets[]] | length == 7' "$all"
+holds '[."latency-8", .bandwidth, .idle | .targets[]] | length == 11' "$all"
 echo "ok: $checks checks"

@@ -37,6 +37,32 @@ static void bandwidth_is_judged_from_64_kib_up(void **state)
 	assert_false(bench_target_met(t, 0.84));
 }
 
+/* Against what it is built on, and against what it is to replace. */
+static void reliable_datagrams_are_judged_twice(void **state)
+{
+	const struct bench_target *t = bench_target_find("lat", "rd", "udp", 8);
+
+	(void)state;
+	assert_non_null(t);
+	assert_true(bench_target_met(t, 1.15));
+	assert_false(bench_target_met(t, 1.16));
+	t = bench_target_find("lat", "rd", "rc", 8);
+	assert_non_null(t);
+	assert_true(bench_target_met(t, 0.99));
+	assert_false(bench_target_met(t, 1.01));
+	assert_null(bench_target_find("lat", "rd", "rc", 64));
+
+	t = bench_target_find("bw", "rd", "rc", 1 << 20);
+	assert_non_null(t);
+	assert_true(bench_target_met(t, 1.3));
+	assert_false(bench_target_met(t, 1.29));
+	t = bench_target_find("bw", "rd", "udp-gso", 1 << 20);
+	assert_non_null(t);
+	assert_true(bench_target_met(t, 0.6));
+	assert_false(bench_target_met(t, 0.59));
+	assert_null(bench_target_find("bw", "rd", "rc", 65536));
+}
+
 static void idle_means_not_a_nanosecond(void **state)
 {
 	const struct bench_target *t = bench_target_find("idle", "", "", 0);
@@ -59,6 +85,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(latency_is_judged_at_eight_bytes),
 		cmocka_unit_test(bandwidth_is_judged_from_64_kib_up),
+		cmocka_unit_test(reliable_datagrams_are_judged_twice),
 		cmocka_unit_test(idle_means_not_a_nanosecond),
 		cmocka_unit_test(no_result_meets_no_target),
 	};

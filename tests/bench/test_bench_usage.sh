@@ -16,7 +16,7 @@ for word in server lat bw peers idle report --json --kinds --sizes "Exit status"
 	grep -q -- "$word" "$tmp/help" || fail "--help does not mention $word"
 done
 "$PERF" kinds >"$tmp/kinds" || fail "kinds"
-for kind in tcp udp udp-conn udp-gso rc rc-write rc-read uc ud memcpy; do
+for kind in tcp udp udp-conn udp-gso rc rc-write rc-read uc ud rd rd-write rd-read memcpy; do
 	grep -q "^$kind " "$tmp/kinds" || fail "kinds does not list $kind"
 done
 

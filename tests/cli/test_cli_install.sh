@@ -8,14 +8,15 @@ DESTDIR="$tmp/stage" cmake --install "$BUILD" --prefix /opt/weft >"$tmp/log" 2>&
 	fail "cmake --install" "$(cat "$tmp/log")"
 root=$tmp/stage/opt/weft
 for f in bin/weft lib/weft/libibverbs.so.1 lib/weft/libweft-probe.so \
-	lib/pkgconfig/weft.pc share/man/man1/weft.1 share/man/man1/weft-verbs.1 \
+	lib/libweftdv.so.1 lib/libweftdv.so include/weft/weftdv.h lib/pkgconfig/weftdv.pc \
+	share/man/man7/weftdv.7 lib/pkgconfig/weft.pc share/man/man1/weft.1 share/man/man1/weft-verbs.1 \
 	share/man/man1/weft-info.1 share/man/man1/weft-lab.1 share/man/man1/weft-run.1 share/man/man7/weft-tunables.7 \
 	share/bash-completion/completions/weft; do
 	check_true test -f "$root/$f"
 done
-# Nothing outside of the prefix, and nothing where a loader looks by itself.
+# Nothing outside of the prefix, and where a loader looks by itself only what programs link.
 check_eq "$(cd "$tmp/stage" && find . -type f ! -path './opt/weft/*')" ""
-check_eq "$(find "$root/lib" -maxdepth 1 -name '*.so*')" ""
+check_eq "$(find "$root/lib" -maxdepth 1 -name '*.so*' ! -name 'libweftdv.so*')" ""
 
 try() {
 	run "$1/bin/weft" verbs sh -c 'cat /proc/self/maps; true'
@@ -34,6 +35,42 @@ run env PKG_CONFIG_PATH="$tmp/moved/lib/pkgconfig" pkg-config --variable=preload
 for f in ${out//:/ }; do
 	check_true test -f "$f"
 done
+
+# weft-perf finds libweftdv, and no libibverbs of Weft's beside it.
+run "$tmp/moved/bin/weft-perf" --help
+check_code 0
+check_has "$(ldd "$tmp/moved/bin/weft-perf")" "$tmp/moved/bin/../lib/libweftdv.so.1"
+check_lacks "$(ldd "$tmp/moved/bin/weft-perf")" "/lib/weft/"
+
+# The program in weftdv(7), as a reader would try it. What troff escapes is \- and \e.
+sed -n '/^#include <stdio/,/^\.EE/p' "$tmp/moved/share/man/man7/weftdv.7" |
+	sed -e '/^\.EE/d' -e 's/\\-/-/g' -e 's/\\e/\\/g' >"$tmp/rd.c"
+if command -v pkg-config >/dev/null && command -v cc >/dev/null; then
+	export PKG_CONFIG_PATH=$tmp/moved/lib/pkgconfig
+	run pkg-config --modversion weftdv
+	check_eq "$out" "$VERSION"
+	flags=$(pkg-config --cflags --libs weftdv)
+	# shellcheck disable=SC2086
+	run cc -Wall -Wextra -Werror "$tmp/rd.c" $flags -Wl,-rpath,"$tmp/moved/lib" -o "$tmp/rd"
+	check_code 0
+	run "$tmp/rd"
+	check_code 1
+	check_has "$err" "no Weft device here"
+	run timeout 20 env WEFT_ADDR=127.0.0.1 "$tmp/moved/bin/weft" verbs "$tmp/rd"
+	check_code 0
+	check_eq "$out" "b has: written by a"
+	# Nor is the header only for C.
+	if command -v c++ >/dev/null; then
+		echo '#include <weft/weftdv.h>
+			int main(void) { return weftdv_is_supported(nullptr); }' >"$tmp/rd.cc"
+		# shellcheck disable=SC2086
+		run c++ -Wall -Wextra -Werror "$tmp/rd.cc" $flags -Wl,-rpath,"$tmp/moved/lib" \
+			-o "$tmp/rd++"
+		check_code 0
+		run "$tmp/rd++"
+		check_code 0
+	fi
+fi
 
 # The completion offers the commands.
 run bash -c ". '$tmp/moved/share/bash-completion/completions/weft'

@@ -6,6 +6,7 @@
 
 #include "fuzz.h"
 #include "wire_mpa.h"
+#include "wire_rd.h"
 #include "wire_weft.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -190,6 +191,59 @@ static void dgrams(void)
 	}
 }
 
+static void rd_seed(const char *name, uint8_t *b, size_t body)
+{
+	wire_rd_seal(b + 1, WIRE_RD_HDR + body);
+	seed("rd", name, b, 1 + WIRE_RD_HDR + body);
+}
+
+/* Every packet, as it is, and every segment in its lane, with the CRC to be repaired. */
+static void rd_packets(void)
+{
+	static const struct wire_rd_hello hello = {.life = 1,
+						   .id = 2,
+						   .cookie = 3,
+						   .src_qpn = 0x123456,
+						   .dst_qpn = 0xabcdef,
+						   .qkey = 0x11111111,
+						   .mtu = 1472,
+						   .room = 212992};
+	static const uint64_t words[2] = {5, 1};
+	uint8_t b[1 + WIRE_RD_HDR + 128] = {0}, *body = b + 1 + WIRE_RD_HDR;
+	char name[16];
+
+	for (unsigned type = WIRE_RD_INIT; type <= WIRE_RD_BYE; type++) {
+		struct wire_rd h = {.type = (uint8_t)type,
+				    .flags = type == WIRE_RD_DATA ? WIRE_RD_SKIP : 0,
+				    .count = type == WIRE_RD_ACK ? 2 : 0,
+				    .id = type == WIRE_RD_INIT ? 0 : 7,
+				    .ack = {8, 9}};
+		size_t n = 0;
+
+		wire_rd_encode(&h, b + 1);
+		if (type <= WIRE_RD_REFUSE)
+			n = wire_rd_hello_encode(&hello, body);
+		else if (type == WIRE_RD_ACK)
+			n = wire_rd_sack_encode(words, 2, body);
+		else if (type == WIRE_RD_NAK)
+			n = wire_rd_nak_encode(&(struct wire_rd_nak){WIRE_RD_RNR, 14}, body);
+		snprintf(name, sizeof(name), "type-%u", type);
+		rd_seed(name, b, n);
+	}
+	b[0] = 1;
+	for (unsigned op = 0; op <= WIRE_OP_CONTROL; op++) {
+		bool response = op == WIRE_OP_READ_RESP || op == WIRE_OP_ATOMIC_RESP;
+		struct wire_rd h = {.type = WIRE_RD_DATA,
+				    .flags = response ? WIRE_RD_RESPONSE : WIRE_RD_ASK,
+				    .id = 7,
+				    .psn = op};
+
+		wire_rd_encode(&h, b + 1);
+		snprintf(name, sizeof(name), "op-%x", op);
+		rd_seed(name, b, segment((uint8_t)op, body));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
@@ -203,5 +257,6 @@ int main(int argc, char **argv)
 	fpdus();
 	terminates();
 	dgrams();
+	rd_packets();
 	return 0;
 }

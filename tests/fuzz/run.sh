@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 src=$here/../../src
 out=${FUZZ_OUT:-$here/../../build/fuzz}
 clang=${CLANG:-clang}
-targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram pgft}
+targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram rd pgft}
 
 case ${1:-10000000} in
 --build-only | --minimise) mode=${1#--} runs=0 ;;
@@ -35,6 +35,7 @@ max_len() {
 	term) echo 64 ;;
 	hello) echo 40 ;;
 	dgram) echo 256 ;;
+	rd) echo 1100 ;;
 	pgft) echo 256 ;;
 	*)
 		echo "no such target: $1" >&2

@@ -222,7 +222,7 @@ static void make_qp(struct end *e)
 
 	if (o->type != IBV_QPT_UD)
 		ops |= IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
-	if (o->type == IBV_QPT_RC)
+	if (o->type == IBV_QPT_RC || o->type == IBV_QPT_DRIVER)
 		ops |= IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
 		       IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 	if (o->ex) {
@@ -233,7 +233,9 @@ static void make_qp(struct end *e)
 		attr.comp_mask |= IBV_QP_INIT_ATTR_CREATE_FLAGS;
 		attr.create_flags = o->create_flags;
 	}
-	e->qp = verbs_get_ctx(e->rig->ctx)->create_qp_ex(e->rig->ctx, &attr);
+	e->qp = o->type == IBV_QPT_DRIVER
+			? rnic_create_rd_qp(e->rig->ctx, &attr)
+			: verbs_get_ctx(e->rig->ctx)->create_qp_ex(e->rig->ctx, &attr);
 	CHECK(e->qp);
 	e->ex = rnic_qp_to_qp_ex(e->qp);
 	CHECK(!!e->ex == o->ex);
@@ -284,6 +286,11 @@ struct rig_addr end_addr(const struct end *e)
 	return a;
 }
 
+static bool is_dgram(const struct end *e)
+{
+	return e->o.type == IBV_QPT_UD || e->o.type == IBV_QPT_DRIVER;
+}
+
 void end_init(struct end *e)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
@@ -292,7 +299,7 @@ void end_init(struct end *e)
 				   .qkey = e->o.qkey};
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
-	mask |= e->o.type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+	mask |= is_dgram(e) ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
 	CHECK_0(rnic_modify_qp(e->qp, &attr, mask));
 }
 
@@ -301,7 +308,11 @@ void end_rtr(struct end *e, const struct rig_addr *peer)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	int mask = IBV_QP_STATE;
 
-	if (e->o.type != IBV_QPT_UD) {
+	if (e->o.type == IBV_QPT_DRIVER) {
+		attr.min_rnr_timer = e->o.rnr_timer;
+		mask |= IBV_QP_MIN_RNR_TIMER;
+	}
+	if (!is_dgram(e)) {
 		e->peer = *peer;
 		attr.path_mtu = IBV_MTU_4096;
 		attr.dest_qp_num = peer->qpn;
@@ -331,6 +342,8 @@ void end_rts(struct end *e)
 	if (e->o.type == IBV_QPT_RC)
 		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			IBV_QP_MAX_QP_RD_ATOMIC;
+	if (e->o.type == IBV_QPT_DRIVER)
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
 	CHECK_0(rnic_modify_qp(e->qp, &attr, mask));
 }
 

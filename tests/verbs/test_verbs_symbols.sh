@@ -1,6 +1,6 @@
 #!/bin/sh
 # The replacement exports every symbol@version of the library that it stands in for,
-# default marks, kinds and sizes of data included, and nothing else but its own mark.
+# default marks, kinds and sizes of data included, and nothing else but its own two.
 set -eu
 : "${LIB:?the replacement}" "${REAL:?the library that it stands in for}" "${READELF:=readelf}"
 tmp=$(mktemp -d)
@@ -10,7 +10,7 @@ symbols() {
 	LC_ALL=C "$READELF" -W --dyn-syms "$1" |
 		awk '$1 ~ /^[0-9]+:$/ && $7 != "UND" && $7 != "ABS" && $5 == "GLOBAL" {
 			print $4, $4 == "OBJECT" ? $3 : "-", $8 }' |
-		grep -v ' weft_verbs_library@@' | sort
+		grep -v -e ' weft_verbs_library@@' -e ' weft_dv_ops@@' | sort
 }
 versions() {
 	LC_ALL=C "$READELF" -W -V "$1" | awk '

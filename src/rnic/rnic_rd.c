@@ -1,0 +1,358 @@
+/* RD queue pairs: made, used, taken down. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "util_clock.h"
+#include "util_log.h"
+#include "util_rand.h"
+#include "rnic_conn.h"
+#include "rnic_rd.h"
+#include "rnic_table.h"
+#include "rnic_tune.h"
+
+#define PATH_TABLE  64
+#define GROUP_TABLE 256
+/* Records of packets that are kept for the next ones. */
+#define POOL_KEEP   4096
+#define UDP_IP_HDR  28
+#define TIMEOUT_MIN (100 * UTIL_NS_PER_MS)
+
+/* ---- completions ---- */
+
+void rnic_rd_completed(struct rnic_rd *rd, struct rnic_cq *cq, struct ibv_wc *wc, bool solicited)
+{
+	/* Not at once: whoever called us is in the middle of what would be torn down. */
+	if (rnic_cq_push(cq, wc, solicited))
+		rnic_after(rd->e, &rd->broken);
+}
+
+static void broken(struct rnic_due *d)
+{
+	rnic_qp_error(container_of(d, struct rnic_rd, broken)->qp);
+}
+
+/* How long requests take on a path, for those who choose among paths. */
+static void learn(struct rnic_rd_req *r, const struct rnic_swqe *w)
+{
+	struct rnic_rd_path *path = r->msg.path;
+	uint64_t kb = w->length / 1024, per_kb;
+
+	if (!path || !r->msg.begun)
+		return;
+	per_kb = (util_now_ns() - r->msg.begun) / (kb ? kb : 1);
+	path->per_kb = path->completions ? (7 * path->per_kb + per_kb) / 8 : per_kb;
+	path->completions++;
+	path->completed_bytes += w->length;
+}
+
+void rnic_rd_complete(struct rnic_rd_req *r)
+{
+	struct rnic_rd *rd = r->rd;
+	struct rnic_sq *sq = &rd->qp->sq;
+	const struct rnic_swqe *w = rnic_swqe_at(rd->qp, r->slot);
+	uint32_t head = rnic_sq_head(rd->qp);
+	struct ibv_wc wc = {.wr_id = w->wr_id,
+			    .status = r->status,
+			    .opcode = rnic_wc_opcode(w->opcode),
+			    .byte_len = rnic_is_read(w) ? w->length : 0,
+			    .qp_num = rd->qp->ibv.qp_num};
+	bool report = r->status || rd->qp->sq_sig_all || w->flags & IBV_SEND_SIGNALED;
+
+	if (!r->status)
+		learn(r, w);
+	if (r->handle && !r->answered)
+		rnic_table_del(rd->handles, r->handle);
+	sq->slots[head & (sq->cap - 1)] = r->slot;
+	/* release: pairs with the acquire of a poster that sees the new head */
+	atomic_store_explicit(&sq->head, head + 1, memory_order_release);
+	if (report)
+		rnic_rd_completed(rd, rd->qp->scq, &wc, false);
+}
+
+void rnic_rd_fail(struct rnic_rd_req *r, enum ibv_wc_status status)
+{
+	if (!r->status)
+		r->status = (uint8_t)status;
+	rnic_rd_complete(r);
+}
+
+/* ---- posting ---- */
+
+static enum rnic_rd_kind kind_of(const struct rnic_swqe *w)
+{
+	switch (w->opcode) {
+	case IBV_WR_RDMA_WRITE:
+		return RNIC_RD_WRITE;
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return RNIC_RD_WRITE_IMM;
+	case IBV_WR_RDMA_READ:
+		return RNIC_RD_READ;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return RNIC_RD_ATOMIC;
+	default:
+		return RNIC_RD_SEND;
+	}
+}
+
+static int give_handle(struct rnic_rd *rd, struct rnic_rd_req *r)
+{
+	int err;
+
+	do {
+		if (!++rd->handle)
+			++rd->handle;
+		err = rnic_table_add(rd->handles, rd->handle, r);
+	} while (err == -EEXIST);
+	r->handle = err ? 0 : rd->handle;
+	return err;
+}
+
+static void post_one(struct rnic_rd *rd, uint32_t slot)
+{
+	const struct rnic_swqe *w = rnic_swqe_at(rd->qp, slot);
+	struct rnic_rd_req *r = &rd->reqs[slot];
+	struct rnic_rd_path *path = NULL;
+
+	*r = (struct rnic_rd_req){
+		.msg = {.kind = (uint8_t)kind_of(w), .n = 1, .length = w->length},
+		.rd = rd,
+		.slot = slot,
+		/* IBTA: a Q_Key with the top bit set asks for the queue pair's own. */
+		.qkey = w->qkey & 0x80000000 ? rd->qp->attr.qkey : w->qkey};
+	list_init(&r->msg.link);
+	list_init(&r->msg.tx);
+	list_init(&r->wait);
+	if (rd->qp->ibv.state != IBV_QPS_RTS) {
+		rnic_rd_fail(r, IBV_WC_WR_FLUSH_ERR);
+		return;
+	}
+	if (!rnic_is_read(w) || !give_handle(rd, r))
+		path = rnic_rd_path_get(rd, w->dst, w->dst_qpn, w->sgid_index, w->label);
+	if (!path)
+		rnic_rd_fail(r, IBV_WC_LOC_QP_OP_ERR); /* no memory, or no socket for the flow */
+	else
+		rnic_rd_route(path, r);
+}
+
+void rnic_rd_post(struct rnic_qp *qp)
+{
+	struct rnic_sq *sq = &qp->sq;
+
+	while (sq->tx != sq->tail) {
+		/* Read before it is used: a completion may overwrite the position. */
+		uint32_t slot = sq->slots[sq->tx++ & (sq->cap - 1)];
+
+		post_one(qp->rd, slot);
+	}
+	rnic_rd_settle(qp->rd);
+}
+
+/* ---- taking down ---- */
+
+static void leave(struct rnic_rd *rd, enum ibv_wc_status status)
+{
+	struct rnic_rd_peer *peer;
+	struct rnic_rd_path *path;
+
+	while ((peer = list_first(&rd->peers, struct rnic_rd_peer, link))) {
+		if (peer->remote_id && peer->reply)
+			rnic_rd_control(peer, peer->reply, WIRE_RD_BYE, 0, NULL, 0);
+		rnic_rd_peer_dead(peer, status, "this queue pair ends");
+	}
+	while ((path = list_first(&rd->all_paths, struct rnic_rd_path, all)))
+		rnic_rd_path_free(path);
+}
+
+void rnic_rd_flush(struct rnic_qp *qp)
+{
+	leave(qp->rd, IBV_WC_WR_FLUSH_ERR);
+	rnic_rd_post(qp); /* what is posted in this state is flushed */
+}
+
+static int new_life(struct rnic_rd *rd)
+{
+	struct rnic_sq *sq = &rd->qp->sq;
+	int err;
+
+	do
+		err = util_random_key(&rd->life, sizeof(rd->life));
+	while (!err && !(uint32_t)rd->life);
+	for (uint32_t i = 0; i < sq->cap; i++)
+		sq->slots[i] = i;
+	rd->timeout = util_tune_uint(rnic_tune(RNIC_TUNE_RD_TIMEOUT)) * UTIL_NS_PER_MS;
+	rd->rnr_retry = 7;
+	return err;
+}
+
+void rnic_rd_reset(struct rnic_qp *qp)
+{
+	leave(qp->rd, IBV_WC_WR_FLUSH_ERR);
+	list_del(&qp->rd->broken.link);
+	new_life(qp->rd); /* without randomness the old one is as good as any */
+}
+
+void rnic_rd_modified(struct rnic_qp *qp, int mask)
+{
+	struct rnic_rd *rd = qp->rd;
+
+	if (mask & IBV_QP_TIMEOUT && qp->attr.timeout) {
+		rd->timeout = (UINT64_C(4096) << qp->attr.timeout) * (qp->attr.retry_cnt + 1);
+		if (rd->timeout < TIMEOUT_MIN)
+			rd->timeout = TIMEOUT_MIN;
+	}
+	if (mask & IBV_QP_RNR_RETRY)
+		rd->rnr_retry = qp->attr.rnr_retry;
+}
+
+/* ---- making ---- */
+
+static void rd_free(struct rnic_rd *rd)
+{
+	rnic_table_free(rd->ids);
+	rnic_table_free(rd->remote);
+	rnic_table_free(rd->lives);
+	rnic_table_free(rd->handles);
+	rnic_table_free(rd->addrs);
+	rd_pool_free(&rd->pool);
+	free(rd->paths);
+	free(rd->groups);
+	free(rd->reqs);
+	free(rd);
+}
+
+static int tables(struct rnic_rd *rd)
+{
+	struct rnic_sq *sq = &rd->qp->sq;
+
+	rd->ids = rnic_table_new();
+	rd->remote = rnic_table_new();
+	rd->lives = rnic_table_new();
+	rd->handles = rnic_table_new();
+	rd->addrs = rnic_table_new();
+	rd->paths = calloc(PATH_TABLE, sizeof(*rd->paths));
+	rd->path_mask = PATH_TABLE - 1;
+	rd->groups = calloc(GROUP_TABLE, sizeof(*rd->groups));
+	rd->group_mask = GROUP_TABLE - 1;
+	rd->reqs = calloc(sq->cap, sizeof(*rd->reqs));
+	sq->slots = calloc(sq->cap, sizeof(*sq->slots));
+	if (!rd->ids || !rd->remote || !rd->lives || !rd->handles || !rd->addrs || !rd->paths ||
+	    !rd->groups || !rd->reqs || !sq->slots)
+		return -ENOMEM;
+	return 0;
+}
+
+static uint16_t own_mtu(const struct rnic_device *dev)
+{
+	unsigned int mtu = WIRE_DGRAM_MAX + UDP_IP_HDR;
+	unsigned int wish = (unsigned int)util_tune_uint(rnic_tune(RNIC_TUNE_RD_MTU));
+
+	for (int i = 0; i < dev->n_addr; i++)
+		if (dev->addr[i].mtu && dev->addr[i].mtu < mtu)
+			mtu = dev->addr[i].mtu;
+	if (wish && wish + UDP_IP_HDR < mtu)
+		mtu = wish + UDP_IP_HDR;
+	return mtu < WIRE_RD_MTU_MIN + UDP_IP_HDR ? WIRE_RD_MTU_MIN : (uint16_t)(mtu - UDP_IP_HDR);
+}
+
+static void faults(struct rnic_rd *rd)
+{
+	char why[160];
+
+	if (rnic_fault_parse(&rd->fault, util_tune_str(rnic_tune(RNIC_TUNE_FAULT)), why,
+			     sizeof(why)))
+		util_log(UTIL_LOG_ERROR, "WEFT_FAULT: %s; there will be no faults", why);
+	else if (rnic_fault_any(&rd->fault))
+		util_log(UTIL_LOG_INFO, "WEFT_FAULT: seed=%llu",
+			 (unsigned long long)rd->fault.seed);
+}
+
+int rnic_rd_open(struct rnic_qp *qp)
+{
+	struct rnic_rd *rd = calloc(1, sizeof(*rd));
+	int err;
+
+	if (!rd)
+		return -ENOMEM;
+	qp->rd = rd;
+	rd->qp = qp;
+	rd->e = qp->e;
+	rd->mtu = own_mtu(qp->ctx->dev);
+	rd->max_peers = (uint32_t)util_tune_uint(rnic_tune(RNIC_TUNE_RD_PEERS));
+	list_init(&rd->peers);
+	list_init(&rd->all_paths);
+	list_init(&rd->contacts);
+	list_init(&rd->touched);
+	list_init(&rd->starved);
+	list_init(&rd->broken.link);
+	rd->broken.run = broken;
+	rd_pool_init(&rd->pool, POOL_KEEP);
+	faults(rd);
+	err = tables(rd);
+	if (!err)
+		err = util_random_key(rd->secret, sizeof(rd->secret));
+	if (!err)
+		err = new_life(rd);
+	if (!err)
+		err = rnic_rd_io_open(rd);
+	if (err) {
+		rd_free(rd);
+		qp->rd = NULL;
+	}
+	return err;
+}
+
+void rnic_rd_close(struct rnic_qp *qp)
+{
+	list_del(&qp->rd->broken.link);
+	rnic_rd_io_close(qp->rd);
+	rd_free(qp->rd);
+	qp->rd = NULL;
+}
+
+/* ---- questions ---- */
+
+int rnic_query_path(struct ibv_qp *ibqp, struct ibv_ah *ibah, uint32_t qpn, struct weftdv_path *out)
+{
+	struct rnic_qp *qp = rnic_qp(ibqp);
+	const struct rnic_ah *ah = (const struct rnic_ah *)ibah;
+	struct rnic_rd_path *p;
+
+	if (qp->e->dead || !rnic_is_rd(qp))
+		return qp->e->dead ? EIO : EINVAL;
+	rnic_lock(qp->e);
+	p = rnic_rd_path_find(qp->rd, ah->addr, qpn, ah->sgid_index, ah->label);
+	if (p) {
+		*out = (struct weftdv_path){.state = p->state != RNIC_RD_PATH_UP ? WEFTDV_PATH_NEW
+						     : rd_path_silent(&p->p) ? WEFTDV_PATH_SILENT
+									     : WEFTDV_PATH_ACTIVE,
+					    .mtu = (p->peer ? p->peer->mtu : qp->rd->mtu) -
+						   WIRE_RD_HDR - WIRE_UNTAGGED_HDR,
+					    .rtt = p->p.rtt.smoothed,
+					    .rtt_min = p->p.rtt.least,
+					    .window = p->p.cc.window,
+					    .flight = p->p.cc.flight,
+					    .completion = p->per_kb,
+					    .completions = p->completions,
+					    .bytes = p->completed_bytes,
+					    .sent = p->p.sent_packets,
+					    .lost = p->p.lost_packets,
+					    .timeouts = p->p.timeouts};
+	}
+	rnic_unlock(qp->e);
+	return p ? 0 : ENOENT;
+}
+
+int rnic_query_rd(struct ibv_qp *ibqp, struct weftdv_rd_stats *out)
+{
+	struct rnic_qp *qp = rnic_qp(ibqp);
+
+	if (qp->e->dead || !rnic_is_rd(qp))
+		return qp->e->dead ? EIO : EINVAL;
+	rnic_lock(qp->e);
+	*out = qp->rd->stats;
+	out->peers = qp->rd->n_peers;
+	out->paths = qp->rd->n_paths;
+	rnic_unlock(qp->e);
+	return 0;
+}

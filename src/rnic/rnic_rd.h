@@ -1,0 +1,371 @@
+/* Reliable datagram queue pairs.
+ *
+ * One queue pair, many peers. A *peer* is a queue pair somewhere that we exchange packets
+ * with; it is known by its life, a number that it drew when it was made or reset. A *path* is a
+ * way to a peer: one of its addresses, one of our sockets. Work requests name a path; which
+ * peer is at its end is found out once, by an exchange of hellos (rnic_rd_pair.c), and two paths
+ * may turn out to lead to the same one.
+ *
+ * Requests and responses are *messages*: a range of packet sequence numbers of one lane, sent
+ * over one path (rnic_rd_tx.c). What arrives is placed at once; what it means, a completion, a
+ * read to execute, is an *event* that waits until everything before it has arrived
+ * (rnic_rd_rx.c). What may be sent when, and what is lost, is decided by src/rd, which knows
+ * neither sockets nor clocks. Sockets are in rnic_rd_io.c.
+ *
+ * Everything here needs the engine's lock.
+ */
+#ifndef WEFT_RNIC_RD_H
+#define WEFT_RNIC_RD_H
+
+#include <netinet/in.h>
+#include "rd_board.h"
+#include "rd_rx.h"
+#include "wire_rd.h"
+#include "rnic_fault.h"
+#include "rnic_qp.h"
+#include "weft/weftdv.h"
+
+#define RNIC_RD_INDEX 0xfe /* low byte of an RD queue pair's number */
+#define RNIC_RD_READS 16   /* reads and atomics of one peer at a time, in each direction */
+/* Packets of one peer that came before their turn and mean something, and receives that its
+ * unfinished messages hold. More are dropped and have to come again. */
+#define RNIC_RD_EVENTS 1024
+#define RNIC_RD_HOLDS  64
+
+enum { RNIC_RD_REQ, RNIC_RD_RSP }; /* lanes */
+
+struct rnic_rd;
+struct rnic_rd_peer;
+struct rnic_rd_path;
+
+enum rnic_rd_kind {
+	RNIC_RD_SEND,
+	RNIC_RD_WRITE,
+	RNIC_RD_WRITE_IMM, /* the last packet is the immediate */
+	RNIC_RD_READ,
+	RNIC_RD_ATOMIC,
+	RNIC_RD_READ_RSP,
+	RNIC_RD_ATOMIC_RSP,
+	RNIC_RD_ERROR_RSP,
+};
+
+struct rnic_rd_msg {
+	struct list_head link; /* on lane->msgs in order of numbers, until acknowledged */
+	struct list_head tx;   /* on path->tx while something of it is to be sent */
+	struct rnic_rd_path *path;
+	uint8_t kind;
+	uint8_t lane;
+	bool skip;      /* failed: what is left of it are empty packets */
+	bool numbered;  /* has its packet sequence numbers */
+	uint32_t first; /* ... which begin here */
+	uint32_t n;     /* packets */
+	uint32_t sent;  /* packets from the first on that need no first transmission */
+	uint32_t acked;
+	uint32_t seg;    /* payload of a full packet */
+	uint32_t length; /* of the payload */
+	uint32_t ssn;    /* number among the messages that take a receive */
+	uint64_t begun;  /* when its first packet went out; 0: not yet */
+};
+
+/* A work request of ours. There is one for each slot of the send queue. */
+struct rnic_rd_req {
+	struct rnic_rd_msg msg; /* first */
+	struct rnic_rd *rd;
+	uint32_t slot;
+	uint32_t qkey;
+	uint32_t handle; /* what a response names it by; 0: expects none */
+	uint32_t got;    /* bytes of the response */
+	uint8_t status;  /* enum ibv_wc_status, once it has failed */
+	uint8_t rnrs;    /* times that it was told to wait, in a row */
+	bool answered;
+	struct list_head wait; /* on group->waiting, while its path is not up */
+};
+
+/* A response that we owe. */
+struct rnic_rd_job {
+	struct rnic_rd_msg msg; /* first */
+	uint32_t handle;
+	uint32_t rkey;
+	uint64_t addr;
+	uint64_t value; /* of an atomic; of an error its reason */
+};
+
+struct rnic_rd_lane {
+	struct rd_board board;
+	struct rd_rx rx;
+	uint32_t next; /* number for the next message's first packet */
+	struct list_head msgs;
+	bool held; /* some messages are not numbered yet */
+};
+
+/* A receive that a message of this peer has taken and not yet filled. */
+struct rnic_rd_hold {
+	struct list_head link; /* on peer->holds, in order of ssn */
+	uint32_t ssn;
+	bool spent;           /* its receive is used up, the message refused */
+	uint8_t status;       /* ... with this */
+	struct rnic_rwqe wqe; /* last */
+};
+
+/* Something to be done when its turn comes. */
+struct rnic_rd_event {
+	struct list_head link; /* on peer->events, in order of psn */
+	uint32_t psn;
+	uint8_t opcode; /* of the packet */
+	bool bad;       /* of a read or atomic: refused */
+	uint32_t ssn;
+	uint32_t length, imm;
+	struct rnic_rd_path *from;
+	union {
+		struct wire_read_req read;
+		struct wire_atomic_req atomic;
+	};
+};
+
+struct rnic_rd_peer {
+	struct rnic_rd *rd;
+	struct list_head link;              /* on rd->peers */
+	struct list_head paths;             /* at least one */
+	uint64_t life, local_id, remote_id; /* remote_id 0: not accepted yet */
+	uint32_t qpn;
+	struct in_addr addr; /* where it was found first */
+	uint16_t mtu;
+	uint32_t room;
+	bool gone; /* being taken down */
+	struct rnic_rd_lane lane[WIRE_RD_LANES];
+
+	/* Sending. */
+	struct list_head unanswered; /* reads and atomics whose request is acknowledged */
+	uint32_t ssn;                /* of the next message that takes a receive */
+	uint32_t reads;              /* that we wait for */
+	bool rnr;                    /* requests wait for a receive of the peer ... */
+	uint64_t rnr_until;          /* ... or until then */
+	uint32_t rnr_psn;            /* those from here on */
+	struct rnic_rd_msg *rnr_msg; /* the request that had to wait last */
+	uint64_t rnr_deadline;       /* when it fails */
+	uint64_t waiting;            /* since when we wait for anything; 0: we do not */
+	uint64_t heard;              /* a packet of this peer last came */
+	uint64_t refused; /* since when its machine says that nobody listens; 0: it does not */
+
+	/* Receiving. */
+	uint32_t ssn_done; /* the next to complete */
+	uint32_t ssn_held; /* the next that has no receive yet */
+	struct list_head holds, events;
+	uint32_t n_holds, n_events, n_jobs;
+	bool starved; /* told the peer that there is no receive */
+	uint32_t starved_psn;
+	struct list_head starved_link; /* on rd->starved */
+	struct rnic_rd_path *reply;    /* where acknowledgements go */
+	bool owe[WIRE_RD_LANES];
+	uint32_t unacked;         /* bytes received since the last acknowledgement */
+	struct list_head touched; /* on rd->touched: packets came in this pass */
+	bool urgent;              /* something is missing, or came twice: say so at once */
+	bool asked;               /* the peer waits for an acknowledgement */
+	bool naked;               /* said in this batch that there is no receive */
+	struct rnic_due due;
+	struct rnic_timer timer; /* reads, receives and RNR */
+};
+
+enum rnic_rd_path_state { RNIC_RD_PATH_CONTACT, RNIC_RD_PATH_UP };
+
+struct rnic_rd_path {
+	struct rd_path p; /* first */
+	struct rnic_rd *rd;
+	struct rnic_rd_peer *peer; /* NULL before the first answer */
+	struct rnic_rd_sock *sock;
+	struct rnic_rd_path *chain; /* in rd->paths */
+	struct list_head link;      /* on peer->paths; while in contact, on rd->contacts */
+	struct list_head all;       /* on rd->all_paths */
+	struct list_head tx[WIRE_RD_LANES];
+	struct in_addr addr;
+	uint32_t qpn; /* named by an address handle; 0: only seen */
+	uint16_t port;
+	uint8_t sgid;
+	uint8_t state;
+	uint32_t label;
+	struct rnic_rd_group *group; /* while in contact */
+	struct rnic_timer timer;     /* retransmission; while in contact, of the INIT */
+
+	/* Contact. */
+	uint64_t nonce, cookie, since, refused;
+	uint32_t qkey;
+	uint8_t tries;
+
+	/* For reports. */
+	uint64_t completions, completed_bytes, per_kb;
+};
+
+/* Work requests to one queue pair number whose path is not up yet. They wait together, so
+ * that two paths of one peer, of which nobody knows yet that they are, keep their order. */
+struct rnic_rd_group {
+	struct rnic_rd_group *chain;
+	uint32_t qpn;
+	struct list_head waiting;
+	uint32_t contacts; /* paths of this number that are in contact */
+};
+
+struct rnic_rd_sock {
+	struct rnic_io io; /* first */
+	struct rnic_rd *rd;
+	struct list_head link; /* on rd->socks */
+	uint32_t label;
+	unsigned int burst;
+	bool fast; /* connected to to_addr:to_port */
+	struct in_addr to_addr;
+	uint16_t to_port;
+	uint8_t sgid;
+	/* What the kernel did not take. */
+	uint8_t *pend;
+	size_t pend_len, pend_seg;
+	struct sockaddr_in pend_to;
+	uint8_t pend_sgid;
+};
+
+#define RNIC_RD_BURST 64
+
+struct rnic_rd {
+	struct rnic_qp *qp;
+	struct rnic_engine *e;
+	uint64_t life;
+	uint64_t secret[2];
+	uint64_t timeout; /* ns */
+	uint8_t rnr_retry;
+	uint16_t mtu;
+	uint32_t room;
+	uint32_t max_peers;
+	bool gso;
+	struct rnic_rd_req *reqs;   /* one for each slot */
+	uint32_t handle;            /* the last one given */
+	struct rnic_table *ids;     /* low half of local_id → peer */
+	struct rnic_table *remote;  /* low half of remote_id → peer */
+	struct rnic_table *lives;   /* low half of life → peer */
+	struct rnic_table *handles; /* → request that waits for a response */
+	struct rnic_table *addrs;   /* → number of peers there */
+	struct list_head peers, all_paths, contacts, socks, touched, starved;
+	uint32_t n_peers, n_paths, n_label;
+	struct rnic_rd_path **paths; /* by address handle: hash chains */
+	struct rnic_rd_group **groups;
+	uint32_t path_mask, group_mask, n_groups;
+	struct rd_pool pool;
+	struct rnic_rd_sock *main;
+	struct rnic_rd_sock *fast;
+	struct rnic_rd_path *run_path; /* the last run_n bursts all went there */
+	uint32_t run_n;
+	uint64_t resets_at; /* when RESETs were last counted anew */
+	uint32_t resets;
+	struct rnic_fault fault;
+	struct list_head delayed; /* datagrams that faults hold back */
+	uint32_t n_delayed;
+	struct rnic_timer fault_timer;
+	struct weftdv_rd_stats stats;
+	struct rnic_due broken; /* a completion was lost: to the error state, later */
+
+	/* The burst under construction: packets to one place, in the engine's buffer. */
+	struct {
+		size_t len, seg;
+		unsigned int n;
+		bool closed; /* a shorter packet was the last */
+	} burst;
+};
+
+static inline struct rnic_rd_req *rnic_rd_req(struct rnic_rd_msg *m)
+{
+	return (struct rnic_rd_req *)m;
+}
+
+static inline struct rnic_rd_job *rnic_rd_job(struct rnic_rd_msg *m)
+{
+	return (struct rnic_rd_job *)m;
+}
+
+/* ---- rnic_rd.c: the queue pair ---- */
+
+int rnic_rd_open(struct rnic_qp *qp);
+void rnic_rd_close(struct rnic_qp *qp);
+void rnic_rd_reset(struct rnic_qp *qp);
+/* To the error state: everything outstanding fails with `status`. */
+void rnic_rd_flush(struct rnic_qp *qp);
+/* Attributes were set: how long to wait for whom. */
+void rnic_rd_modified(struct rnic_qp *qp, int mask);
+/* Slots [tx, tail) of the send queue were posted. */
+void rnic_rd_post(struct rnic_qp *qp);
+/* A request is over, successful unless it has a status. */
+void rnic_rd_complete(struct rnic_rd_req *r);
+/* A receive was posted. */
+void rnic_rd_wake(struct rnic_rd *rd);
+void rnic_rd_fail(struct rnic_rd_req *r, enum ibv_wc_status status);
+void rnic_rd_completed(struct rnic_rd *rd, struct rnic_cq *cq, struct ibv_wc *wc, bool solicited);
+
+/* ---- rnic_rd_pair.c: finding peers and losing them ---- */
+
+struct rnic_rd_path *rnic_rd_path_get(struct rnic_rd *rd, struct in_addr addr, uint32_t qpn,
+				      uint8_t sgid, uint32_t label);
+struct rnic_rd_path *rnic_rd_path_find(struct rnic_rd *rd, struct in_addr addr, uint32_t qpn,
+				       uint8_t sgid, uint32_t label);
+/* The path that a packet of this peer came over, made if there is none yet. */
+struct rnic_rd_path *rnic_rd_path_seen(struct rnic_rd_peer *peer, struct rnic_rd_sock *sock,
+				       const struct sockaddr_in *from, uint8_t sgid);
+/* Queues a request: at its peer, or until its path is up. */
+void rnic_rd_route(struct rnic_rd_path *path, struct rnic_rd_req *r);
+void rnic_rd_contact_fire(struct rnic_rd_path *path, uint64_t now);
+void rnic_rd_hello(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct sockaddr_in *from,
+		   uint8_t sgid, const struct wire_rd *h, const uint8_t *body);
+/* The peer is given up: everything outstanding fails with `status`. */
+void rnic_rd_peer_dead(struct rnic_rd_peer *peer, enum ibv_wc_status status, const char *why);
+void rnic_rd_peer_free(struct rnic_rd_peer *peer);
+void rnic_rd_path_free(struct rnic_rd_path *path);
+/* Somebody's machine says that nobody listens there. */
+void rnic_rd_unreachable(struct rnic_rd *rd, const struct sockaddr_in *where);
+/* A peer that we expect something of: watches that it lives. */
+void rnic_rd_watch(struct rnic_rd_peer *peer, uint64_t now);
+/* Gives up a peer that has been silent for too long. True: it is gone. */
+bool rnic_rd_check_alive(struct rnic_rd_peer *peer, uint64_t now);
+
+/* ---- rnic_rd_tx.c: messages out ---- */
+
+void rnic_rd_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m);
+/* Gives numbers to messages that have waited for them. */
+void rnic_rd_number(struct rnic_rd_peer *peer, unsigned int lane);
+void rnic_rd_pump(struct rnic_rd_peer *peer);
+void rnic_rd_ack_in(struct rnic_rd_peer *peer, unsigned int lane, uint32_t next,
+		    const uint64_t *sack, unsigned int n);
+void rnic_rd_nak_in(struct rnic_rd_peer *peer, uint32_t psn, const struct wire_rd_nak *nak);
+void rnic_rd_path_arm(struct rnic_rd_path *path);
+void rnic_rd_path_fire(struct rnic_timer *t, uint64_t now);
+/* A short packet without psn. */
+void rnic_rd_control(struct rnic_rd_peer *peer, struct rnic_rd_path *path, enum wire_rd_type type,
+		     uint32_t psn, const void *body, size_t len);
+void rnic_rd_ack_out(struct rnic_rd_peer *peer, unsigned int lane);
+/* What is left of a message becomes empty packets. */
+void rnic_rd_skip(struct rnic_rd_peer *peer, struct rnic_rd_msg *m);
+
+/* ---- rnic_rd_rx.c: packets in ---- */
+
+void rnic_rd_packet(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct sockaddr_in *from,
+		    uint8_t sgid, const uint8_t *data, size_t len);
+/* The end of a batch of packets: acknowledgements, and what may go now. */
+void rnic_rd_settle(struct rnic_rd *rd);
+void rnic_rd_events(struct rnic_rd_peer *peer);
+void rnic_rd_due(struct rnic_due *d);
+void rnic_rd_peer_fire(struct rnic_timer *t, uint64_t now);
+void rnic_rd_give_back(struct rnic_rd_peer *peer);
+
+/* ---- rnic_rd_io.c: sockets ---- */
+
+int rnic_rd_io_open(struct rnic_rd *rd);
+void rnic_rd_io_close(struct rnic_rd *rd);
+struct rnic_rd_sock *rnic_rd_sock(struct rnic_rd *rd, uint32_t label);
+/* One datagram, not part of a burst. */
+void rnic_rd_io_send(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
+		     uint8_t *data, size_t len);
+/* Room for the next packet of a burst, at most `mtu` bytes; then its true length. */
+uint8_t *rnic_rd_io_room(struct rnic_rd_path *path, size_t mtu);
+void rnic_rd_io_put(struct rnic_rd_path *path, size_t len);
+void rnic_rd_io_flush(struct rnic_rd_path *path);
+/* Whether the socket takes something now. */
+static inline bool rnic_rd_io_ready(const struct rnic_rd_sock *sock)
+{
+	return !sock->pend_len;
+}
+
+#endif

@@ -1,0 +1,809 @@
+/* RD: packets in.
+ *
+ * Data is placed as it arrives, in whatever order. What follows from it, a receive that is
+ * complete, a read to be executed, happens in the order of numbers: a packet that comes before
+ * its turn leaves an event behind, and events are run as the gaps close.
+ *
+ * Receives are taken in the order of the messages that need them, even if a later message
+ * arrives first: with a single receive left it must not go to the later one, or both would
+ * wait for ever.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "util_clock.h"
+#include "util_log.h"
+#include "rnic_conn.h"
+#include "rnic_rd.h"
+#include "rnic_table.h"
+
+/* RESETs in a second, at most: strangers shall not make us talk. */
+#define RESETS_PER_S 1000
+/* How often a silent peer is asked whether it lives. */
+#define PROBE_NS (250 * UTIL_NS_PER_MS)
+
+static void refuse(struct rnic_rd_peer *peer, uint32_t psn, enum wire_rd_reason reason)
+{
+	struct wire_rd_nak nak = {(uint8_t)reason,
+				  reason == WIRE_RD_RNR ? peer->rd->qp->attr.min_rnr_timer : 0};
+	uint8_t body[WIRE_RD_NAK_LEN];
+
+	if (reason == WIRE_RD_RNR)
+		peer->rd->stats.rnr_sent++;
+	else
+		peer->rd->stats.refused++;
+	wire_rd_nak_encode(&nak, body);
+	rnic_rd_control(peer, peer->reply, WIRE_RD_NAK, psn, body, sizeof(body));
+}
+
+static enum wire_rd_reason reason_of(enum rnic_mem_error err)
+{
+	return err == RNIC_MEM_FAULT ? WIRE_RD_OPERATION : WIRE_RD_ACCESS;
+}
+
+/* ---- receives ---- */
+
+static struct rnic_rd_hold *hold_find(struct rnic_rd_peer *peer, uint32_t ssn)
+{
+	struct rnic_rd_hold *h;
+
+	list_for_each (h, &peer->holds, link)
+		if (h->ssn == ssn)
+			return h;
+	return NULL;
+}
+
+static void hold_free(struct rnic_rd_peer *peer, struct rnic_rd_hold *h, bool back)
+{
+	if (back && !h->spent)
+		rnic_rq_give_back(peer->rd->qp->rq, &h->wqe);
+	else
+		rnic_rq_used(peer->rd->qp->rq);
+	list_del(&h->link);
+	peer->n_holds--;
+	free(h);
+}
+
+static bool take(struct rnic_rd *rd, struct rnic_rwqe *wqe)
+{
+	struct rnic_qp *qp = rd->qp;
+	bool low;
+
+	if (!rnic_rq_take(qp->rq, wqe, &qp->rsp.wait_link, &low))
+		return false;
+	if (low)
+		rnic_event_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, qp->srq);
+	return true;
+}
+
+static void starve(struct rnic_rd_peer *peer, uint32_t psn)
+{
+	bool told = peer->starved;
+
+	if (!told) {
+		peer->starved = true;
+		list_add_tail(&peer->starved_link, &peer->rd->starved);
+	}
+	if (!told || rd_seq_before(psn, peer->starved_psn))
+		peer->starved_psn = psn;
+	if (!peer->naked)
+		refuse(peer, psn, WIRE_RD_RNR);
+	peer->naked = true; /* once in a batch is enough */
+}
+
+/* The receive of message `ssn`; all before it get theirs first. NULL: not now. */
+static struct rnic_rd_hold *hold_get(struct rnic_rd_peer *peer, uint32_t ssn, uint32_t psn)
+{
+	struct rnic_rq *rq = peer->rd->qp->rq;
+	struct rnic_rd_hold *h;
+
+	if (rd_seq_before(ssn, peer->ssn_done)) {
+		refuse(peer, psn, WIRE_RD_INVALID); /* it has been refused before */
+		return NULL;
+	}
+	if (ssn - peer->ssn_done >= RNIC_RD_HOLDS)
+		return NULL;
+	while (!rd_seq_before(ssn, peer->ssn_held)) {
+		h = calloc(1, sizeof(*h) + rq->max_sge * sizeof(struct ibv_sge));
+		if (!h)
+			return NULL;
+		if (!take(peer->rd, &h->wqe)) {
+			free(h);
+			starve(peer, psn);
+			return NULL;
+		}
+		rnic_rq_hold(rq);
+		h->ssn = peer->ssn_held++;
+		list_init(&h->link);
+		list_add_tail(&h->link, &peer->holds);
+		peer->n_holds++;
+	}
+	return hold_find(peer, ssn);
+}
+
+void rnic_rd_give_back(struct rnic_rd_peer *peer)
+{
+	struct rnic_rd_hold *h;
+	struct rnic_rd_event *ev;
+
+	/* Last taken, first returned: they end in their old order. */
+	while ((h = list_last(&peer->holds, struct rnic_rd_hold, link)))
+		hold_free(peer, h, true);
+	while ((ev = list_first(&peer->events, struct rnic_rd_event, link))) {
+		list_del(&ev->link);
+		peer->n_events--;
+		free(ev);
+	}
+}
+
+static void received(struct rnic_rd_peer *peer, const struct rnic_rwqe *wqe,
+		     const struct rnic_rd_event *ev, enum ibv_wc_status status)
+{
+	bool imm = ev->opcode == WIRE_OP_IMM || ev->opcode == WIRE_OP_IMM_SE;
+	struct ibv_wc wc = {.wr_id = wqe->wr_id,
+			    .status = status,
+			    .opcode = imm ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+			    .byte_len = ev->length,
+			    .qp_num = peer->rd->qp->ibv.qp_num,
+			    .src_qp = peer->qpn,
+			    .slid = (uint16_t)ntohl(peer->addr.s_addr)};
+	bool se = ev->opcode == WIRE_OP_SEND_SE || ev->opcode == WIRE_OP_SEND_IMM_SE ||
+		  ev->opcode == WIRE_OP_IMM_SE;
+
+	if (imm || ev->opcode == WIRE_OP_SEND_IMM || ev->opcode == WIRE_OP_SEND_IMM_SE) {
+		wc.wc_flags |= IBV_WC_WITH_IMM;
+		wc.imm_data = htonl(ev->imm);
+	}
+	rnic_rd_completed(peer->rd, peer->rd->qp->rcq, &wc, se);
+}
+
+/* Messages that were refused and whose turn it is. */
+static void drop_spent(struct rnic_rd_peer *peer)
+{
+	struct rnic_rd_hold *h;
+
+	while ((h = list_first(&peer->holds, struct rnic_rd_hold, link)) && h->spent &&
+	       h->ssn == peer->ssn_done) {
+		hold_free(peer, h, false);
+		peer->ssn_done++;
+	}
+}
+
+/* The turn of a message that has its receive. Earlier ones that have not come are void: their
+ * sender has skipped them. */
+static void complete_hold(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
+{
+	struct rnic_rd_hold *h, *tmp;
+
+	list_for_each_safe (h, tmp, &peer->holds, link) {
+		if (!rd_seq_before(h->ssn, ev->ssn))
+			break;
+		hold_free(peer, h, true);
+	}
+	peer->ssn_done = ev->ssn + 1;
+	h = hold_find(peer, ev->ssn);
+	if (!h)
+		return;
+	if (!h->spent)
+		received(peer, &h->wqe, ev, IBV_WC_SUCCESS);
+	hold_free(peer, h, false);
+	drop_spent(peer);
+}
+
+/* ---- events ---- */
+
+static void owe_response(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev,
+			 enum rnic_rd_kind kind, struct rnic_rd_job in)
+{
+	struct rnic_rd_job *job = malloc(sizeof(*job));
+
+	if (!job)
+		return;
+	*job = in;
+	job->msg.path = ev->from;
+	job->msg.kind = (uint8_t)kind;
+	job->msg.lane = RNIC_RD_RSP;
+	job->msg.n = 1;
+	peer->n_jobs++;
+	rnic_rd_send(peer, &job->msg);
+}
+
+static void run_read(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
+{
+	const struct wire_read_req *r = &ev->read;
+	struct rnic_rd_job job = {.handle = r->sink_stag, .rkey = r->src_stag, .addr = r->src_to};
+	enum rnic_mem_error err = RNIC_MEM_OK;
+	void *ptr;
+
+	if (r->len)
+		err = rnic_mem_remote(peer->rd->e, peer->rd->qp->ibv.pd, r->src_stag, r->src_to,
+				      r->len, IBV_ACCESS_REMOTE_READ, &ptr);
+	if (err) {
+		peer->rd->stats.refused++;
+		job.value = reason_of(err);
+		owe_response(peer, ev, RNIC_RD_ERROR_RSP, job);
+		return;
+	}
+	job.msg.length = r->len;
+	owe_response(peer, ev, RNIC_RD_READ_RSP, job);
+}
+
+static void run_atomic(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
+{
+	const struct wire_atomic_req *a = &ev->atomic;
+	struct rnic_rd_job job = {.handle = a->id};
+	enum rnic_mem_error err = RNIC_MEM_OK;
+	void *ptr;
+
+	if (a->to % sizeof(uint64_t))
+		job.value = WIRE_RD_INVALID;
+	else
+		err = rnic_mem_remote(peer->rd->e, peer->rd->qp->ibv.pd, a->stag, a->to,
+				      sizeof(uint64_t), IBV_ACCESS_REMOTE_ATOMIC, &ptr);
+	if (!err && !job.value && (uintptr_t)ptr % sizeof(uint64_t))
+		job.value = WIRE_RD_INVALID;
+	if (!err && !job.value)
+		err = a->op == WIRE_ATOMIC_FETCH_ADD
+			      ? rnic_guard_fetch_add(ptr, a->add_swap, &job.value)
+			      : rnic_guard_cmp_swap(ptr, a->compare, a->add_swap, &job.value);
+	else if (!err)
+		goto refused;
+	if (!err) {
+		owe_response(peer, ev, RNIC_RD_ATOMIC_RSP, job);
+		return;
+	}
+	job.value = reason_of(err);
+refused:
+	peer->rd->stats.refused++;
+	owe_response(peer, ev, RNIC_RD_ERROR_RSP, job);
+}
+
+/* False: it has to wait. */
+static bool run(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
+{
+	if (ev->opcode != WIRE_OP_READ_REQ && ev->opcode != WIRE_OP_ATOMIC_REQ) {
+		complete_hold(peer, ev);
+		return true;
+	}
+	if (peer->n_jobs >= RNIC_RD_READS)
+		return false;
+	if (ev->opcode == WIRE_OP_READ_REQ)
+		run_read(peer, ev);
+	else
+		run_atomic(peer, ev);
+	return true;
+}
+
+void rnic_rd_events(struct rnic_rd_peer *peer)
+{
+	struct rnic_rd_event *ev;
+
+	while ((ev = list_first(&peer->events, struct rnic_rd_event, link)) &&
+	       rd_seq_before(ev->psn, peer->lane[RNIC_RD_REQ].rx.next)) {
+		if (!run(peer, ev))
+			return;
+		list_del(&ev->link);
+		peer->n_events--;
+		free(ev);
+	}
+}
+
+/* A copy of the event, among the others by number. */
+static struct rnic_rd_event *event_keep(struct rnic_rd_peer *peer, const struct rnic_rd_event *in)
+{
+	struct rnic_rd_event *ev, *x;
+
+	if (peer->n_events >= RNIC_RD_EVENTS)
+		return NULL;
+	ev = malloc(sizeof(*ev));
+	if (!ev)
+		return NULL;
+	*ev = *in;
+	list_init(&ev->link);
+	for (x = list_entry(peer->events.prev, struct rnic_rd_event, link);
+	     &x->link != &peer->events && rd_seq_before(in->psn, x->psn);
+	     x = list_entry(x->link.prev, struct rnic_rd_event, link))
+		;
+	list_add(&ev->link, &x->link);
+	peer->n_events++;
+	return ev;
+}
+
+/* ---- requests ---- */
+
+static bool place_write(struct rnic_rd_peer *peer, uint32_t psn, const struct wire_seg *seg,
+			const uint8_t *payload, size_t len)
+{
+	enum rnic_mem_error err;
+	void *to;
+
+	if (!len)
+		return true;
+	err = rnic_mem_remote(peer->rd->e, peer->rd->qp->ibv.pd, seg->stag, seg->to, len,
+			      IBV_ACCESS_REMOTE_WRITE, &to);
+	if (!err)
+		err = rnic_guard_copy(to, payload, len);
+	if (err)
+		refuse(peer, psn, reason_of(err));
+	return !err;
+}
+
+/* Into a receive. A message that does not fit spends it. */
+static bool scatter(struct rnic_rd_peer *peer, struct rnic_rwqe *wqe, const struct wire_seg *seg,
+		    const uint8_t *payload, size_t len, enum ibv_wc_status *status)
+{
+	struct rnic_qp *qp = peer->rd->qp;
+	struct ibv_pd *pd = qp->srq ? qp->srq->ibv.pd : qp->ibv.pd;
+
+	*status = IBV_WC_SUCCESS;
+	if ((uint64_t)seg->mo + len > wqe->length)
+		*status = IBV_WC_LOC_LEN_ERR;
+	else if (rnic_mem_scatter(qp->e, pd, wqe->sge, wqe->num_sge, seg->mo, payload,
+				  (uint32_t)len))
+		*status = IBV_WC_LOC_PROT_ERR;
+	return *status == IBV_WC_SUCCESS;
+}
+
+static bool place_send(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev,
+		       const struct wire_seg *seg, const uint8_t *payload, size_t len)
+{
+	struct rnic_rd_hold *h = hold_get(peer, seg->msn, ev->psn);
+	enum ibv_wc_status status;
+
+	if (!h)
+		return false;
+	if (!h->spent && scatter(peer, &h->wqe, seg, payload, len, &status))
+		return true;
+	if (!h->spent) {
+		h->spent = true;
+		received(peer, &h->wqe, ev, status);
+		h->status = status;
+	}
+	refuse(peer, ev->psn,
+	       h->status == IBV_WC_LOC_LEN_ERR ? WIRE_RD_INVALID : WIRE_RD_OPERATION);
+	drop_spent(peer);
+	return false;
+}
+
+/* The common case: a message of one packet, in its turn, and nothing else open. */
+static bool whole_send(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev,
+		       const struct wire_seg *seg, const uint8_t *payload, size_t len, bool *done)
+{
+	struct rnic_rd_lane *lane = &peer->lane[RNIC_RD_REQ];
+	struct rnic_rwqe *wqe = peer->rd->qp->rsp.wqe;
+	enum ibv_wc_status status;
+
+	*done = false;
+	if (!seg->last || seg->mo || ev->psn != lane->rx.next || seg->msn != peer->ssn_done ||
+	    peer->n_holds || peer->n_events)
+		return false;
+	if (!take(peer->rd, wqe)) {
+		starve(peer, ev->psn);
+		return true;
+	}
+	peer->ssn_done++;
+	peer->ssn_held = peer->ssn_done;
+	if (scatter(peer, wqe, seg, payload, len, &status)) {
+		*done = true;
+		received(peer, wqe, ev, IBV_WC_SUCCESS);
+		return true;
+	}
+	/* Its sender will skip it; should it be sent again before, it is too late to fit. */
+	received(peer, wqe, ev, status);
+	refuse(peer, ev->psn, status == IBV_WC_LOC_LEN_ERR ? WIRE_RD_INVALID : WIRE_RD_OPERATION);
+	return true;
+}
+
+/* Places what a request packet brings. False: it counts as not received. `ev` is what has to
+ * happen in its turn; its opcode is 0xff when that is nothing. */
+static bool request_in(struct rnic_rd_peer *peer, const struct wire_seg *seg,
+		       const uint8_t *payload, size_t len, struct rnic_rd_event *ev)
+{
+	ev->opcode = seg->opcode;
+	switch (seg->opcode) {
+	case WIRE_OP_WRITE:
+		ev->opcode = 0xff;
+		return place_write(peer, ev->psn, seg, payload, len);
+	case WIRE_OP_READ_REQ:
+		return !wire_read_req_decode(&ev->read, payload, len);
+	case WIRE_OP_ATOMIC_REQ:
+		return !wire_atomic_req_decode(&ev->atomic, payload, len);
+	case WIRE_OP_IMM:
+	case WIRE_OP_IMM_SE:
+		ev->ssn = seg->msn;
+		ev->length = seg->ulp;
+		return !wire_imm_decode(&ev->imm, payload, len) &&
+		       hold_get(peer, seg->msn, ev->psn);
+	default:
+		ev->ssn = seg->msn;
+		ev->length = seg->mo + (uint32_t)len;
+		ev->imm = seg->ulp;
+		if (!place_send(peer, ev, seg, payload, len))
+			return false;
+		if (!seg->last)
+			ev->opcode = 0xff;
+		return true;
+	}
+}
+
+/* ---- responses ---- */
+
+static void answered(struct rnic_rd_peer *peer, struct rnic_rd_req *r, enum ibv_wc_status status)
+{
+	rnic_table_del(peer->rd->handles, r->handle);
+	r->answered = true;
+	if (status && !r->status)
+		r->status = (uint8_t)status;
+	peer->reads--;
+	rnic_rd_number(peer, RNIC_RD_REQ);
+	if (r->msg.acked == r->msg.n) {
+		list_del(&r->msg.link);
+		rnic_rd_complete(r);
+	}
+}
+
+static void read_resp(struct rnic_rd_peer *peer, struct rnic_rd_req *r, const struct wire_seg *seg,
+		      const uint8_t *payload, size_t len)
+{
+	struct rnic_swqe *w = rnic_swqe_at(peer->rd->qp, r->slot);
+
+	if (seg->to > w->length || len > w->length - seg->to) {
+		answered(peer, r, IBV_WC_BAD_RESP_ERR);
+		return;
+	}
+	if (len && rnic_mem_scatter(peer->rd->e, peer->rd->qp->ibv.pd, w->sge, w->num_sge, seg->to,
+				    payload, (uint32_t)len)) {
+		answered(peer, r, IBV_WC_LOC_PROT_ERR);
+		return;
+	}
+	r->got += (uint32_t)len;
+	if (r->got >= w->length)
+		answered(peer, r, IBV_WC_SUCCESS);
+}
+
+/* A request of this peer that waits for a response of this kind. */
+static struct rnic_rd_req *by_handle(struct rnic_rd_peer *peer, uint32_t handle, int kind)
+{
+	struct rnic_rd_req *r = rnic_table_get(peer->rd->handles, handle);
+
+	if (!r || !r->msg.begun || r->msg.path->peer != peer)
+		return NULL;
+	return kind < 0 || r->msg.kind == kind ? r : NULL;
+}
+
+static void atomic_resp(struct rnic_rd_peer *peer, const struct wire_atomic_resp *a)
+{
+	struct rnic_rd_req *r = by_handle(peer, a->id, RNIC_RD_ATOMIC);
+	struct rnic_swqe *w;
+
+	if (!r)
+		return;
+	w = rnic_swqe_at(peer->rd->qp, r->slot);
+	answered(peer, r,
+		 rnic_mem_scatter(peer->rd->e, peer->rd->qp->ibv.pd, w->sge, w->num_sge, 0,
+				  &a->value, sizeof(a->value))
+			 ? IBV_WC_LOC_PROT_ERR
+			 : IBV_WC_SUCCESS);
+}
+
+/* What nobody waits for any more is ignored, but counts as received. */
+static void response_in(struct rnic_rd_peer *peer, const struct wire_seg *seg,
+			const uint8_t *payload, size_t len)
+{
+	static const uint8_t status[] = {[WIRE_RD_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+					 [WIRE_RD_INVALID] = IBV_WC_REM_INV_REQ_ERR,
+					 [WIRE_RD_OPERATION] = IBV_WC_REM_OP_ERR};
+	struct wire_atomic_resp a;
+	struct wire_rd_error e;
+	struct rnic_rd_req *r;
+
+	switch (seg->opcode) {
+	case WIRE_OP_READ_RESP:
+		r = by_handle(peer, seg->stag, RNIC_RD_READ);
+		if (r)
+			read_resp(peer, r, seg, payload, len);
+		break;
+	case WIRE_OP_ATOMIC_RESP:
+		if (!wire_atomic_resp_decode(&a, payload, len))
+			atomic_resp(peer, &a);
+		break;
+	default:
+		if (wire_rd_error_decode(&e, payload, len))
+			break;
+		r = by_handle(peer, e.handle, -1);
+		if (r)
+			answered(peer, r, status[e.reason]);
+		break;
+	}
+}
+
+/* ---- packets ---- */
+
+static void note(struct rnic_rd_peer *peer, unsigned int lane, size_t len, bool ask)
+{
+	peer->owe[lane] = true;
+	peer->unacked += (uint32_t)len;
+	peer->asked |= ask;
+}
+
+/* A request that is in the window. */
+static void request_packet(struct rnic_rd_peer *peer, const struct wire_rd *h,
+			   const struct wire_seg *seg, const uint8_t *payload, size_t len)
+{
+	struct rnic_rd_lane *lane = &peer->lane[RNIC_RD_REQ];
+	struct rnic_rd_event ev = {.psn = h->psn, .from = peer->reply}, *kept = NULL;
+	bool send = seg->opcode == WIRE_OP_SEND || seg->opcode == WIRE_OP_SEND_SE ||
+		    seg->opcode == WIRE_OP_SEND_IMM || seg->opcode == WIRE_OP_SEND_IMM_SE;
+	bool done;
+
+	if (send) {
+		ev.opcode = seg->opcode;
+		ev.ssn = seg->msn;
+		ev.length = seg->mo + (uint32_t)len;
+		ev.imm = seg->ulp;
+		if (whole_send(peer, &ev, seg, payload, len, &done)) {
+			if (done)
+				rd_rx_mark(&lane->rx, h->psn); /* in turn: needs no memory */
+			return;
+		}
+	}
+	if (!request_in(peer, seg, payload, len, &ev))
+		return;
+	if (ev.opcode != 0xff) {
+		kept = event_keep(peer, &ev);
+		if (!kept)
+			return;
+	}
+	if (rd_rx_mark(&lane->rx, h->psn) && kept) {
+		list_del(&kept->link);
+		peer->n_events--;
+		free(kept);
+		return;
+	}
+	rnic_rd_events(peer);
+}
+
+static void data_in(struct rnic_rd_peer *peer, const struct wire_rd *h, const uint8_t *body,
+		    size_t len)
+{
+	unsigned int l = h->flags & WIRE_RD_RESPONSE ? RNIC_RD_RSP : RNIC_RD_REQ;
+	struct rnic_rd_lane *lane = &peer->lane[l];
+	enum rd_seen seen = rd_rx_look(&lane->rx, h->psn);
+	struct wire_seg seg;
+	int hdr = 0;
+
+	if (seen == RD_OLD) {
+		peer->rd->stats.duplicates++;
+		peer->urgent = true;
+	}
+	note(peer, l, len, h->flags & WIRE_RD_ASK);
+	if (seen != RD_NEW)
+		return;
+	if (h->psn != lane->rx.next) {
+		peer->rd->stats.out_of_order++;
+		peer->urgent = true;
+	}
+	if (h->flags & WIRE_RD_SKIP) {
+		if (!rd_rx_mark(&lane->rx, h->psn) && l == RNIC_RD_REQ)
+			rnic_rd_events(peer);
+		return;
+	}
+	hdr = wire_rd_seg_decode(&seg, h, body, len);
+	if (hdr < 0) {
+		peer->rd->stats.foreign++;
+		return;
+	}
+	if (l == RNIC_RD_REQ)
+		request_packet(peer, h, &seg, body + hdr, len - (size_t)hdr);
+	else if (!rd_rx_mark(&lane->rx, h->psn))
+		response_in(peer, &seg, body + hdr, len - (size_t)hdr);
+}
+
+/* Of no pair. A peer of an earlier life learns that it talks to the dead; strangers do not
+ * make us talk more than they do. */
+static void stale(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct sockaddr_in *from,
+		  uint8_t sgid, const struct wire_rd *in)
+{
+	struct wire_rd h = {.type = WIRE_RD_RESET, .id = in->id};
+	uint8_t buf[WIRE_RD_HDR];
+	uint64_t now = rd->e->now;
+
+	rd->stats.stale++;
+	if (in->type == WIRE_RD_RESET || in->type == WIRE_RD_BYE)
+		return;
+	if (now - rd->resets_at > UTIL_NS_PER_S) {
+		rd->resets_at = now;
+		rd->resets = 0;
+	}
+	if (rd->resets++ >= RESETS_PER_S)
+		return;
+	wire_rd_encode(&h, buf);
+	wire_rd_seal(buf, sizeof(buf));
+	rnic_rd_io_send(sock->fast ? rd->main : sock, from, sgid, buf, sizeof(buf));
+}
+
+static void reset_in(struct rnic_rd *rd, uint64_t id)
+{
+	struct rnic_rd_peer *peer = rnic_table_get(rd->remote, (uint32_t)id);
+
+	if (peer && peer->remote_id == id)
+		rnic_rd_peer_dead(peer, IBV_WC_REM_ABORT_ERR, "it does not know us any more");
+	else
+		rd->stats.stale++;
+}
+
+static void ack_packet(struct rnic_rd_peer *peer, const struct wire_rd *h, const uint8_t *body)
+{
+	uint64_t words[WIRE_RD_SACK_MAX];
+	unsigned int lane = h->flags & WIRE_RD_RESPONSE ? RNIC_RD_RSP : RNIC_RD_REQ;
+
+	wire_rd_sack_decode(words, h->count, body);
+	rnic_rd_ack_in(peer, lane, h->ack[lane], words, h->count);
+	rnic_rd_ack_in(peer, !lane, h->ack[!lane], NULL, 0);
+}
+
+static void pair_packet(struct rnic_rd_peer *peer, const struct wire_rd *h, const uint8_t *body,
+			size_t len)
+{
+	struct wire_rd_nak nak;
+
+	if (h->type == WIRE_RD_ACK) {
+		ack_packet(peer, h, body);
+		return;
+	}
+	for (unsigned int l = 0; l < WIRE_RD_LANES; l++)
+		rnic_rd_ack_in(peer, l, h->ack[l], NULL, 0);
+	switch (h->type) {
+	case WIRE_RD_DATA:
+		data_in(peer, h, body, len);
+		break;
+	case WIRE_RD_NAK:
+		if (!wire_rd_nak_decode(&nak, body, len))
+			rnic_rd_nak_in(peer, h->psn, &nak);
+		break;
+	case WIRE_RD_PROBE:
+		peer->owe[0] = true;
+		peer->urgent = true;
+		break;
+	default:
+		break;
+	}
+}
+
+void rnic_rd_packet(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct sockaddr_in *from,
+		    uint8_t sgid, const uint8_t *data, size_t len)
+{
+	struct rnic_rd_peer *peer;
+	struct wire_rd h;
+	int hdr;
+
+	if (rd->qp->ibv.state < IBV_QPS_RTR || rd->qp->ibv.state == IBV_QPS_ERR)
+		return; /* not listening */
+	rd->stats.received++;
+	hdr = wire_rd_decode(&h, data, len);
+	if (hdr < 0) {
+		rd->stats.damaged += hdr == -EBADMSG;
+		rd->stats.foreign += hdr != -EBADMSG;
+		return;
+	}
+	if (h.type <= WIRE_RD_REFUSE) {
+		rnic_rd_hello(rd, sock, from, sgid, &h, data + hdr);
+		return;
+	}
+	if (h.type == WIRE_RD_RESET) {
+		reset_in(rd, h.id);
+		return;
+	}
+	peer = rnic_table_get(rd->ids, (uint32_t)h.id);
+	if (!peer || peer->local_id != h.id || !peer->remote_id) {
+		if (!peer || peer->local_id != h.id)
+			stale(rd, sock, from, sgid, &h);
+		return; /* or it is early: its ACCEPT is still on the way */
+	}
+	if (h.type == WIRE_RD_BYE) {
+		rnic_rd_peer_dead(peer, IBV_WC_REM_ABORT_ERR, "it said good-bye");
+		return;
+	}
+	peer->heard = rd->e->now;
+	peer->refused = 0;
+	peer->reply = rnic_rd_path_seen(peer, sock, from, sgid);
+	if (list_empty(&peer->touched))
+		list_add_tail(&peer->touched, &rd->touched);
+	pair_packet(peer, &h, data + hdr, len - (size_t)hdr);
+}
+
+/* ---- the end of a batch ---- */
+
+static void settle_acks(struct rnic_rd_peer *peer, uint64_t now)
+{
+	uint32_t many = peer->rd->room / 4;
+
+	if (!peer->owe[0] && !peer->owe[1])
+		return;
+	if (peer->urgent || peer->unacked > many) {
+		rnic_rd_due(&peer->due);
+		return;
+	}
+	peer->due.busy = !peer->asked;
+	rnic_due_add(peer->rd->e, &peer->due, now);
+}
+
+void rnic_rd_settle(struct rnic_rd *rd)
+{
+	struct rnic_rd_peer *peer;
+
+	while ((peer = list_first(&rd->touched, struct rnic_rd_peer, touched))) {
+		struct rnic_rd_path *path;
+		uint64_t now = util_now_ns();
+
+		list_del(&peer->touched);
+		peer->naked = false;
+		list_for_each (path, &peer->paths, link)
+			rd_path_settle(&path->p, now);
+		rnic_rd_pump(peer);
+		settle_acks(peer, now);
+		peer->asked = peer->urgent = false;
+		if (peer->n_holds || peer->n_events)
+			rnic_rd_watch(peer, now);
+	}
+}
+
+void rnic_rd_due(struct rnic_due *d)
+{
+	struct rnic_rd_peer *peer = container_of(d, struct rnic_rd_peer, due);
+
+	list_del(&d->link);
+	peer->unacked = 0;
+	for (unsigned int l = 0; l < WIRE_RD_LANES; l++)
+		if (peer->owe[l])
+			rnic_rd_ack_out(peer, l);
+}
+
+/* ---- watching ---- */
+
+void rnic_rd_watch(struct rnic_rd_peer *peer, uint64_t now)
+{
+	uint64_t at = now + PROBE_NS;
+
+	if (!peer->waiting)
+		peer->waiting = now;
+	if (peer->rnr && peer->rnr_until < at)
+		at = peer->rnr_until;
+	if (peer->timer.slot < 0 || at < peer->timer.at)
+		rnic_timer_arm(peer->rd->e, &peer->timer, at);
+}
+
+void rnic_rd_peer_fire(struct rnic_timer *t, uint64_t now)
+{
+	struct rnic_rd_peer *peer = container_of(t, struct rnic_rd_peer, timer);
+
+	if (rnic_rd_check_alive(peer, now))
+		return;
+	if (peer->rnr && now >= peer->rnr_until) {
+		peer->rnr = false;
+		rnic_rd_pump(peer);
+	}
+	if (!peer->reads && !peer->rnr && !peer->n_holds && !peer->n_events)
+		return;
+	if (now > peer->heard && now - peer->heard > PROBE_NS / 2 && peer->reply)
+		rnic_rd_control(peer, peer->reply, WIRE_RD_PROBE, 0, NULL, 0);
+	rnic_rd_watch(peer, now);
+}
+
+/* ---- a receive was posted ---- */
+
+void rnic_rd_wake(struct rnic_rd *rd)
+{
+	struct rnic_rd_peer *peer;
+	struct wire_rd_nak nak = {WIRE_RD_READY, 0};
+	uint8_t body[WIRE_RD_NAK_LEN];
+
+	wire_rd_nak_encode(&nak, body);
+	while ((peer = list_first(&rd->starved, struct rnic_rd_peer, starved_link))) {
+		list_del(&peer->starved_link);
+		peer->starved = false;
+		rnic_rd_control(peer, peer->reply, WIRE_RD_NAK, peer->starved_psn, body,
+				sizeof(body));
+	}
+}

@@ -1,0 +1,782 @@
+/* RD: messages out, and what becomes of them.
+ *
+ * A message is numbered when it is queued: its packets have consecutive numbers of their
+ * lane, so the number of a packet says which message it is of and at which offset. Messages
+ * of a lane are in order of numbers on lane->msgs until all of their packets are acknowledged;
+ * those with something to send are on the list of their path as well.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "util_clock.h"
+#include "util_log.h"
+#include "wire_crc32c.h"
+#include "rnic_conn.h"
+#include "rnic_rd.h"
+#include "rnic_table.h"
+
+/* What a packet costs the receiver's socket beyond its length, roughly. */
+#define OVERHEAD 256
+/* Numbers that may be given ahead of what is acknowledged; comparisons need 2^31. */
+#define AHEAD (UINT32_C(1) << 29)
+/* How often a peer that has no receive is asked again, in case its word was lost. */
+#define RNR_PROBE_NS (50 * UTIL_NS_PER_MS)
+/* A machine that says that nobody listens is believed after this long. */
+#define REFUSED_NS UTIL_NS_PER_S
+
+/* ---- building packets ---- */
+
+static struct rnic_swqe *swqe_of(const struct rnic_rd_msg *m)
+{
+	const struct rnic_rd_req *r = (const struct rnic_rd_req *)m;
+
+	return rnic_swqe_at(r->rd->qp, r->slot);
+}
+
+/* Of packet i of a message: where its payload begins, and how long it is. */
+static uint32_t part(const struct rnic_rd_msg *m, uint32_t i, uint64_t *off)
+{
+	uint64_t left;
+
+	*off = (uint64_t)i * m->seg;
+	switch (m->kind) {
+	case RNIC_RD_READ:
+		return WIRE_READ_REQ_LEN;
+	case RNIC_RD_ATOMIC:
+		return WIRE_ATOMIC_REQ_LEN;
+	case RNIC_RD_ATOMIC_RSP:
+		return WIRE_ATOMIC_RESP_LEN;
+	case RNIC_RD_ERROR_RSP:
+		return WIRE_RD_ERROR_LEN;
+	case RNIC_RD_WRITE_IMM:
+		if (i == m->n - 1)
+			return WIRE_IMM_LEN;
+		break;
+	default:
+		break;
+	}
+	left = m->length - *off;
+	return left < m->seg ? (uint32_t)left : m->seg;
+}
+
+static bool is_tagged(const struct rnic_rd_msg *m, uint32_t i)
+{
+	return m->kind == RNIC_RD_WRITE || m->kind == RNIC_RD_READ_RSP ||
+	       (m->kind == RNIC_RD_WRITE_IMM && i < m->n - 1);
+}
+
+static size_t packet_len(const struct rnic_rd_msg *m, uint32_t i)
+{
+	uint64_t off;
+
+	if (m->skip)
+		return WIRE_RD_HDR;
+	return WIRE_RD_HDR + (is_tagged(m, i) ? WIRE_TAGGED_HDR : WIRE_UNTAGGED_HDR) +
+	       part(m, i, &off);
+}
+
+static struct wire_seg send_seg(const struct rnic_rd_msg *m, uint32_t i, uint64_t off)
+{
+	const struct rnic_swqe *w = swqe_of(m);
+	bool se = w->flags & IBV_SEND_SOLICITED, imm = w->opcode == IBV_WR_SEND_WITH_IMM;
+
+	return (struct wire_seg){.opcode = imm ? (se ? WIRE_OP_SEND_IMM_SE : WIRE_OP_SEND_IMM)
+					       : (se ? WIRE_OP_SEND_SE : WIRE_OP_SEND),
+				 .last = i == m->n - 1,
+				 .ulp = imm ? ntohl(w->imm) : 0,
+				 .qn = WIRE_QN_SEND,
+				 .msn = m->ssn,
+				 .mo = (uint32_t)off};
+}
+
+static struct wire_seg write_seg(const struct rnic_rd_msg *m, uint32_t i, uint64_t off)
+{
+	const struct rnic_swqe *w = swqe_of(m);
+	uint32_t data = m->kind == RNIC_RD_WRITE_IMM ? m->n - 1 : m->n;
+
+	if (i < data)
+		return (struct wire_seg){.opcode = WIRE_OP_WRITE,
+					 .tagged = true,
+					 .last = i == data - 1,
+					 .stag = w->rkey,
+					 .to = w->remote_addr + off};
+	/* The immediate says how long the write before it was. */
+	return (struct wire_seg){.opcode = w->flags & IBV_SEND_SOLICITED ? WIRE_OP_IMM_SE
+									 : WIRE_OP_IMM,
+				 .last = true,
+				 .ulp = m->length,
+				 .qn = WIRE_QN_SEND,
+				 .msn = m->ssn};
+}
+
+static struct wire_seg make_seg(const struct rnic_rd_msg *m, uint32_t i, uint64_t off)
+{
+	switch (m->kind) {
+	case RNIC_RD_SEND:
+		return send_seg(m, i, off);
+	case RNIC_RD_WRITE:
+	case RNIC_RD_WRITE_IMM:
+		return write_seg(m, i, off);
+	case RNIC_RD_READ:
+	case RNIC_RD_ATOMIC:
+		return (struct wire_seg){.opcode = m->kind == RNIC_RD_READ ? WIRE_OP_READ_REQ
+									   : WIRE_OP_ATOMIC_REQ,
+					 .last = true,
+					 .qn = WIRE_QN_READ_REQ,
+					 .msn = m->first};
+	case RNIC_RD_READ_RSP:
+		return (struct wire_seg){.opcode = WIRE_OP_READ_RESP,
+					 .tagged = true,
+					 .last = i == m->n - 1,
+					 .stag = ((const struct rnic_rd_job *)m)->handle,
+					 .to = off};
+	case RNIC_RD_ATOMIC_RSP:
+		return (struct wire_seg){.opcode = WIRE_OP_ATOMIC_RESP,
+					 .last = true,
+					 .qn = WIRE_QN_ATOMIC_RESP,
+					 .msn = m->first};
+	default:
+		return (struct wire_seg){.opcode = WIRE_OP_TERMINATE,
+					 .last = true,
+					 .qn = WIRE_QN_TERMINATE,
+					 .msn = m->first};
+	}
+}
+
+static uint32_t small(uint8_t *buf, size_t len, uint32_t *crc)
+{
+	*crc = wire_crc32c(*crc, buf, len);
+	return 0;
+}
+
+static void read_body(const struct rnic_rd_msg *m, uint8_t *buf)
+{
+	const struct rnic_swqe *w = swqe_of(m);
+	struct wire_read_req rr = {.sink_stag = ((const struct rnic_rd_req *)m)->handle,
+				   .len = w->length,
+				   .src_stag = w->rkey,
+				   .src_to = w->remote_addr};
+
+	wire_read_req_encode(&rr, buf);
+}
+
+static void atomic_body(const struct rnic_rd_msg *m, uint8_t *buf)
+{
+	const struct rnic_swqe *w = swqe_of(m);
+	bool add = w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	struct wire_atomic_req ar = {.op = add ? WIRE_ATOMIC_FETCH_ADD : WIRE_ATOMIC_CMP_SWAP,
+				     .id = ((const struct rnic_rd_req *)m)->handle,
+				     .stag = w->rkey,
+				     .to = w->remote_addr,
+				     .add_swap = add ? w->compare_add : w->swap,
+				     .add_swap_mask = UINT64_MAX,
+				     .compare = add ? 0 : w->compare_add,
+				     .compare_mask = UINT64_MAX};
+
+	wire_atomic_req_encode(&ar, buf);
+}
+
+/* The payload of a packet, and its CRC. */
+static enum rnic_mem_error fill(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint32_t i,
+				uint64_t off, uint8_t *buf, uint32_t len, uint32_t *crc)
+{
+	struct rnic_qp *qp = peer->rd->qp;
+	struct rnic_rd_job *job = rnic_rd_job(m);
+	const struct rnic_swqe *w;
+	enum rnic_mem_error err;
+	void *from;
+
+	switch (m->kind) {
+	case RNIC_RD_READ:
+		read_body(m, buf);
+		return small(buf, len, crc);
+	case RNIC_RD_ATOMIC:
+		atomic_body(m, buf);
+		return small(buf, len, crc);
+	case RNIC_RD_ATOMIC_RSP:
+		wire_atomic_resp_encode(&(struct wire_atomic_resp){job->handle, job->value}, buf);
+		return small(buf, len, crc);
+	case RNIC_RD_ERROR_RSP:
+		wire_rd_error_encode(&(struct wire_rd_error){job->handle, (uint8_t)job->value},
+				     buf);
+		return small(buf, len, crc);
+	case RNIC_RD_READ_RSP:
+		if (!len)
+			return RNIC_MEM_OK;
+		err = rnic_mem_remote(peer->rd->e, qp->ibv.pd, job->rkey, job->addr + off, len,
+				      IBV_ACCESS_REMOTE_READ, &from);
+		return err ? err : rnic_guard_copy_crc(buf, from, len, crc);
+	default:
+		w = swqe_of(m);
+		if (m->kind == RNIC_RD_WRITE_IMM && i == m->n - 1) {
+			wire_imm_encode(ntohl(w->imm), buf);
+			return small(buf, len, crc);
+		}
+		if (w->inl) {
+			*crc = wire_crc32c_copy(*crc, buf, (const uint8_t *)w->sge + off, len);
+			return RNIC_MEM_OK;
+		}
+		return rnic_mem_gather(peer->rd->e, qp->ibv.pd, w->sge, w->num_sge, off, buf, len,
+				       crc);
+	}
+}
+
+/* The memory of a message is not what it was. What is left of it are empty packets. */
+static void spoiled(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
+{
+	struct rnic_rd_job *e;
+
+	m->skip = true;
+	if (m->lane == RNIC_RD_REQ) {
+		if (!rnic_rd_req(m)->status)
+			rnic_rd_req(m)->status = IBV_WC_LOC_PROT_ERR;
+		return;
+	}
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return; /* the peer's request hangs until we have gone; there is no memory to tell
+			 */
+	e->handle = rnic_rd_job(m)->handle;
+	e->value = WIRE_RD_OPERATION;
+	e->msg = (struct rnic_rd_msg){
+		.path = m->path, .kind = RNIC_RD_ERROR_RSP, .lane = RNIC_RD_RSP, .n = 1};
+	peer->n_jobs++;
+	rnic_rd_send(peer, &e->msg);
+}
+
+static size_t build(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint32_t i, bool ask,
+		    uint8_t *buf)
+{
+	struct wire_rd h = {.type = WIRE_RD_DATA,
+			    .flags = (uint8_t)((m->lane ? WIRE_RD_RESPONSE : 0) |
+					       (m->skip ? WIRE_RD_SKIP : 0) |
+					       (ask ? WIRE_RD_ASK : 0)),
+			    .id = peer->remote_id,
+			    .psn = m->first + i,
+			    .ack = {peer->lane[0].rx.next, peer->lane[1].rx.next}};
+	size_t len = wire_rd_encode(&h, buf);
+	struct wire_seg seg;
+	uint64_t off;
+	uint32_t n, crc;
+
+	if (m->skip) {
+		wire_rd_seal(buf, len);
+		return len;
+	}
+	n = part(m, i, &off);
+	seg = make_seg(m, i, off);
+	len += wire_seg_encode(&seg, buf + len);
+	crc = wire_crc32c(0, buf + 4, len - 4);
+	if (fill(peer, m, i, off, buf + len, n, &crc)) {
+		spoiled(peer, m);
+		return build(peer, m, i, ask, buf);
+	}
+	wire_rd_put_crc(buf, crc);
+	return len + n;
+}
+
+/* ---- sending ---- */
+
+static bool is_read(const struct rnic_rd_msg *m)
+{
+	return m->kind == RNIC_RD_READ || m->kind == RNIC_RD_ATOMIC;
+}
+
+/* Whether the next message may have its numbers. One that has may be sent as soon as its path
+ * allows, before others that come first but go another way; so what holds back requests in the
+ * order of posting, the limit of reads and the fence, belongs here. Were a read sent that one
+ * before it has to wait for, neither would end. */
+static bool may_number(const struct rnic_rd_peer *peer, const struct rnic_rd_msg *m)
+{
+	const struct rnic_rd_lane *lane = &peer->lane[m->lane];
+
+	if (lane->next - lane->board.una >= AHEAD)
+		return false;
+	if (m->lane == RNIC_RD_RSP)
+		return true;
+	if (is_read(m) && peer->reads >= RNIC_RD_READS)
+		return false;
+	return !peer->reads || !(swqe_of(m)->flags & IBV_SEND_FENCE);
+}
+
+static void number(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
+{
+	struct rnic_rd_lane *lane = &peer->lane[m->lane];
+
+	m->first = lane->next;
+	lane->next += m->n;
+	m->numbered = true;
+	peer->reads += is_read(m);
+	list_add_tail(&m->tx, &m->path->tx[m->lane]);
+}
+
+void rnic_rd_number(struct rnic_rd_peer *peer, unsigned int l)
+{
+	struct rnic_rd_lane *lane = &peer->lane[l];
+	struct rnic_rd_msg *m;
+
+	if (!lane->held)
+		return;
+	lane->held = false;
+	list_for_each (m, &lane->msgs, link) {
+		if (m->numbered)
+			continue;
+		if (!may_number(peer, m)) {
+			lane->held = true;
+			return;
+		}
+		number(peer, m);
+	}
+}
+
+void rnic_rd_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
+{
+	struct rnic_rd_lane *lane = &peer->lane[m->lane];
+	uint32_t room = peer->mtu - WIRE_RD_HDR - WIRE_UNTAGGED_HDR;
+
+	m->seg = room;
+	if (m->kind == RNIC_RD_SEND || m->kind == RNIC_RD_WRITE || m->kind == RNIC_RD_WRITE_IMM ||
+	    m->kind == RNIC_RD_READ_RSP) {
+		if (m->kind != RNIC_RD_SEND)
+			m->seg += WIRE_UNTAGGED_HDR - WIRE_TAGGED_HDR;
+		m->n = m->length ? (uint32_t)(((uint64_t)m->length + m->seg - 1) / m->seg) : 1;
+	}
+	if (m->kind == RNIC_RD_WRITE_IMM)
+		m->n++;
+	if (m->kind == RNIC_RD_SEND || m->kind == RNIC_RD_WRITE_IMM)
+		m->ssn = peer->ssn++;
+	list_init(&m->tx);
+	list_add_tail(&m->link, &lane->msgs);
+	if (lane->held || !may_number(peer, m))
+		lane->held = true;
+	else
+		number(peer, m);
+}
+
+/* The message that a number is of. */
+static struct rnic_rd_msg *find(struct rnic_rd_lane *lane, uint32_t psn)
+{
+	struct rnic_rd_msg *m;
+
+	list_for_each (m, &lane->msgs, link)
+		if (m->numbered && psn - m->first < m->n)
+			return m;
+	return NULL;
+}
+
+static bool may_start(const struct rnic_rd_peer *peer, const struct rnic_rd_msg *m)
+{
+	return m->lane == RNIC_RD_RSP || m->skip || !peer->rnr ||
+	       rd_seq_before(m->first, peer->rnr_psn);
+}
+
+/* The next packet that has not been sent yet, or has been taken back. */
+static struct rnic_rd_msg *fresh(struct rnic_rd_path *path, uint32_t *i)
+{
+	struct rnic_rd_peer *peer = path->peer;
+
+	for (int l = WIRE_RD_LANES - 1; l >= 0; l--) {
+		struct rnic_rd_lane *lane = &peer->lane[l];
+		struct rnic_rd_msg *m;
+
+		while ((m = list_first(&path->tx[l], struct rnic_rd_msg, tx))) {
+			while (m->sent < m->n && m->begun &&
+			       rd_board_acked(&lane->board, m->first + m->sent))
+				m->sent++;
+			if (m->sent < m->n)
+				break;
+			list_del(&m->tx);
+		}
+		if (!m || !may_start(peer, m) || !rd_board_fits(&lane->board, m->first + m->sent))
+			continue;
+		*i = m->sent;
+		return m;
+	}
+	return NULL;
+}
+
+static void began(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint64_t now)
+{
+	if (m->begun)
+		return;
+	m->begun = now;
+	if (is_read(m))
+		rnic_rd_watch(peer, now);
+}
+
+/* Whether another packet follows this one at once. */
+static bool more(const struct rnic_rd_path *path, const struct rnic_rd_msg *m, uint32_t i)
+{
+	if (rd_cc_room(&path->p.cc) < path->p.cc.mss)
+		return false;
+	return i + 1 < m->n || rd_path_lost(&path->p) || m->tx.next != &path->tx[m->lane];
+}
+
+static void acks_ride(struct rnic_rd_peer *peer)
+{
+	for (int l = 0; l < WIRE_RD_LANES; l++)
+		if (!peer->lane[l].rx.beyond)
+			peer->owe[l] = false;
+	if (!peer->owe[0] && !peer->owe[1]) {
+		peer->unacked = 0;
+		list_del(&peer->due.link);
+	}
+}
+
+/* One packet. False: nothing more may go. */
+static bool send_one(struct rnic_rd_path *path, uint64_t now)
+{
+	struct rnic_rd_peer *peer = path->peer;
+	struct rd_sent *lost = rd_path_lost(&path->p);
+	struct rnic_rd_lane *lane;
+	struct rnic_rd_msg *m;
+	uint32_t i, room = rd_cc_room(&path->p.cc);
+	size_t len;
+
+	if (lost) {
+		lane = container_of(lost->board, struct rnic_rd_lane, board);
+		m = find(lane, lost->psn);
+		i = m ? lost->psn - m->first : 0;
+		peer->rd->stats.resent++;
+	} else {
+		m = fresh(path, &i);
+	}
+	if (!m)
+		return false;
+	len = packet_len(m, i) + OVERHEAD;
+	if (len > room) {
+		path->p.limited = true;
+		return false;
+	}
+	lane = &peer->lane[m->lane];
+	if (rd_board_send(&lane->board, &path->p, m->first + i, (uint32_t)len, now))
+		return false; /* no memory: the next acknowledgement or timer tries again */
+	if (!lost)
+		m->sent = i + 1;
+	began(peer, m, now);
+	rnic_rd_io_put(path,
+		       build(peer, m, i, !more(path, m, i), rnic_rd_io_room(path, peer->mtu)));
+	return true;
+}
+
+static void pump_path(struct rnic_rd_path *path, uint64_t now)
+{
+	bool sent = false;
+
+	if (path->state != RNIC_RD_PATH_UP)
+		return;
+	while (rnic_rd_io_ready(path->sock) && send_one(path, now))
+		sent = true;
+	if (!sent)
+		return;
+	rnic_rd_io_flush(path);
+	acks_ride(path->peer);
+	rnic_rd_path_arm(path);
+}
+
+void rnic_rd_pump(struct rnic_rd_peer *peer)
+{
+	struct rnic_rd_path *path;
+	uint64_t now = 0;
+
+	if (peer->gone || !peer->remote_id)
+		return;
+	list_for_each (path, &peer->paths, link) {
+		if (!rd_path_lost(&path->p) && list_empty(&path->tx[0]) && list_empty(&path->tx[1]))
+			continue;
+		if (!now)
+			now = util_now_ns();
+		if (!peer->waiting)
+			peer->waiting = now;
+		pump_path(path, now);
+	}
+}
+
+void rnic_rd_control(struct rnic_rd_peer *peer, struct rnic_rd_path *path, enum wire_rd_type type,
+		     uint32_t psn, const void *body, size_t len)
+{
+	struct wire_rd h = {.type = (uint8_t)type,
+			    .id = peer->remote_id,
+			    .psn = psn,
+			    .ack = {peer->lane[0].rx.next, peer->lane[1].rx.next}};
+	struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_addr = path->addr, .sin_port = htons(path->port)};
+	uint8_t buf[WIRE_RD_HDR + 16];
+
+	wire_rd_encode(&h, buf);
+	if (len)
+		memcpy(buf + WIRE_RD_HDR, body, len);
+	wire_rd_seal(buf, WIRE_RD_HDR + len);
+	rnic_rd_io_send(path->sock, &to, path->sgid, buf, WIRE_RD_HDR + len);
+}
+
+void rnic_rd_ack_out(struct rnic_rd_peer *peer, unsigned int lane)
+{
+	struct rnic_rd_path *path = peer->reply;
+	uint64_t words[WIRE_RD_SACK_MAX];
+	uint8_t buf[WIRE_RD_HDR + sizeof(words)];
+	struct wire_rd h = {.type = WIRE_RD_ACK,
+			    .flags = lane ? WIRE_RD_RESPONSE : 0,
+			    .id = peer->remote_id,
+			    .ack = {peer->lane[0].rx.next, peer->lane[1].rx.next}};
+	struct sockaddr_in to = {.sin_family = AF_INET};
+	size_t len;
+
+	peer->owe[lane] = false;
+	if (!peer->lane[!lane].rx.beyond)
+		peer->owe[!lane] = false; /* it is in the header */
+	if (!path || !peer->remote_id)
+		return;
+	to.sin_addr = path->addr;
+	to.sin_port = htons(path->port);
+	h.count = (uint8_t)rd_rx_sack(&peer->lane[lane].rx, words, WIRE_RD_SACK_MAX);
+	len = wire_rd_encode(&h, buf);
+	len += wire_rd_sack_encode(words, h.count, buf + len);
+	wire_rd_seal(buf, len);
+	rnic_rd_io_send(path->sock, &to, path->sgid, buf, len);
+}
+
+/* ---- acknowledgements ---- */
+
+static void finished(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
+{
+	struct rnic_rd_req *r;
+
+	list_del(&m->link);
+	list_del(&m->tx);
+	if (m->lane == RNIC_RD_RSP) {
+		peer->n_jobs--;
+		free(m);
+		return;
+	}
+	r = rnic_rd_req(m);
+	if (peer->rnr_msg == m)
+		peer->rnr_msg = NULL;
+	if (!r->handle || r->answered || r->status)
+		rnic_rd_complete(r);
+	else
+		list_add_tail(&m->link, &peer->unanswered);
+}
+
+struct ack_walk {
+	struct rnic_rd_lane *lane;
+	struct rnic_rd_msg *m;
+};
+
+static void on_acked(void *arg, uint32_t psn)
+{
+	struct ack_walk *w = arg;
+
+	while (&w->m->link != &w->lane->msgs && psn - w->m->first >= w->m->n)
+		w->m = list_entry(w->m->link.next, struct rnic_rd_msg, link);
+	if (&w->m->link != &w->lane->msgs)
+		w->m->acked++;
+}
+
+void rnic_rd_ack_in(struct rnic_rd_peer *peer, unsigned int l, uint32_t next, const uint64_t *sack,
+		    unsigned int n)
+{
+	struct rnic_rd_lane *lane = &peer->lane[l];
+	struct ack_walk w = {lane, list_entry(lane->msgs.next, struct rnic_rd_msg, link)};
+	struct rnic_rd_msg *m, *tmp;
+	int got;
+
+	if (!n && next == lane->board.una)
+		return;
+	got = rd_board_ack(&lane->board, next, sack, n, util_now_ns(), on_acked, &w);
+	if (got < 0)
+		peer->rd->stats.foreign++;
+	if (got <= 0)
+		return;
+	list_for_each_safe (m, tmp, &lane->msgs, link) {
+		bool end = m == w.m;
+
+		if (m->acked == m->n)
+			finished(peer, m);
+		if (end)
+			break;
+	}
+	rnic_rd_number(peer, l);
+	if (l == RNIC_RD_RSP)
+		rnic_rd_events(peer); /* a read may have waited for one to end */
+}
+
+/* ---- refusals ---- */
+
+/* Among those that wait, in order of numbers. */
+static void requeue(struct rnic_rd_msg *m)
+{
+	struct list_head *head = &m->path->tx[m->lane];
+	struct rnic_rd_msg *x;
+
+	if (!m->numbered || !list_empty(&m->tx))
+		return;
+	list_for_each (x, head, tx)
+		if (rd_seq_before(m->first, x->first))
+			break;
+	list_add_tail(&m->tx, &x->tx); /* before x, or last */
+}
+
+void rnic_rd_skip(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
+{
+	m->skip = true;
+	m->sent = 0;
+	if (m->numbered)
+		rd_board_recall(&peer->lane[m->lane].board, m->first, m->n);
+	requeue(m);
+}
+
+/* Requests from m on are taken back. */
+static void rewind_to(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
+{
+	struct rnic_rd_lane *lane = &peer->lane[RNIC_RD_REQ];
+
+	rd_board_recall(&lane->board, m->first, lane->board.high - m->first);
+	for (; &m->link != &lane->msgs; m = list_entry(m->link.next, struct rnic_rd_msg, link)) {
+		if (!m->numbered || !m->begun)
+			continue;
+		m->sent = 0;
+		requeue(m);
+	}
+}
+
+static void rnr_in(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint8_t code)
+{
+	struct rnic_rd_req *r = rnic_rd_req(m);
+	uint8_t retry = peer->rd->rnr_retry;
+	uint64_t now = util_now_ns(), wait = rnic_rnr_ns(code);
+
+	if (peer->rnr || m->skip)
+		return;
+	peer->rd->stats.rnr_received++;
+	if (peer->rnr_msg != m) {
+		peer->rnr_msg = m;
+		peer->rnr_deadline = retry >= 7 ? UINT64_MAX : now + retry * wait;
+	}
+	if (now >= peer->rnr_deadline) {
+		r->status = IBV_WC_RNR_RETRY_EXC_ERR;
+		peer->rnr_msg = NULL;
+		rnic_rd_skip(peer, m);
+		return;
+	}
+	peer->rnr = true;
+	peer->rnr_psn = m->first;
+	peer->rnr_until = now + RNR_PROBE_NS;
+	if (peer->rnr_until > peer->rnr_deadline)
+		peer->rnr_until = peer->rnr_deadline;
+	rewind_to(peer, m);
+	rnic_rd_watch(peer, now);
+}
+
+void rnic_rd_nak_in(struct rnic_rd_peer *peer, uint32_t psn, const struct wire_rd_nak *nak)
+{
+	static const uint8_t status[] = {[WIRE_RD_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+					 [WIRE_RD_INVALID] = IBV_WC_REM_INV_REQ_ERR,
+					 [WIRE_RD_OPERATION] = IBV_WC_REM_OP_ERR};
+	struct rnic_rd_lane *lane = &peer->lane[RNIC_RD_REQ];
+	struct rnic_rd_msg *m = find(lane, psn);
+
+	if (nak->reason == WIRE_RD_READY) {
+		peer->rnr = false;
+		return;
+	}
+	if (!m || !m->begun || m->skip || rd_board_acked(&lane->board, psn))
+		return; /* old news */
+	if (nak->reason == WIRE_RD_RNR) {
+		rnr_in(peer, m, nak->arg);
+		return;
+	}
+	rnic_rd_req(m)->status = status[nak->reason];
+	rnic_rd_skip(peer, m);
+}
+
+/* ---- time ---- */
+
+void rnic_rd_path_arm(struct rnic_rd_path *path)
+{
+	uint64_t at = rd_path_deadline(&path->p);
+
+	/* One that fires too early arms itself again: cheaper than moving it each time. */
+	if (at != UINT64_MAX && (path->timer.slot < 0 || at < path->timer.at))
+		rnic_timer_arm(path->rd->e, &path->timer, at);
+}
+
+/* Another path of the peer that answers. */
+static struct rnic_rd_path *better(const struct rnic_rd_path *path)
+{
+	struct rnic_rd_path *x;
+
+	list_for_each (x, &path->peer->paths, link)
+		if (x != path && x->state == RNIC_RD_PATH_UP && !rd_path_silent(&x->p))
+			return x;
+	return NULL;
+}
+
+/* A silent path gives what it has to another one, but for one packet in each lane that tells
+ * when it is back: the next message that is posted to it. */
+static void rescue(struct rnic_rd_path *path, uint64_t now)
+{
+	struct rnic_rd_path *to = better(path);
+
+	if (!to)
+		return;
+	rd_path_move(&path->p, &to->p);
+	for (int l = 0; l < WIRE_RD_LANES; l++) {
+		struct rnic_rd_msg *m, *tmp;
+
+		list_for_each_safe (m, tmp, &path->tx[l], tx) {
+			list_del(&m->tx);
+			m->path = to;
+			requeue(m);
+		}
+	}
+	pump_path(to, now);
+}
+
+void rnic_rd_path_fire(struct rnic_timer *t, uint64_t now)
+{
+	struct rnic_rd_path *path = container_of(t, struct rnic_rd_path, timer);
+	struct rnic_rd_peer *peer = path->peer;
+
+	if (path->state != RNIC_RD_PATH_UP) {
+		rnic_rd_contact_fire(path, now);
+		return;
+	}
+	if (rnic_rd_check_alive(peer, now))
+		return; /* it is not, and gone */
+	if (rd_path_expire(&path->p, now)) {
+		if (rd_path_silent(&path->p))
+			rescue(path, now);
+		pump_path(path, now);
+	}
+	rnic_rd_path_arm(path);
+}
+
+/* Whether anything is expected of the peer. */
+static bool expects(const struct rnic_rd_peer *peer)
+{
+	return peer->reads || peer->rnr || !list_empty(&peer->lane[0].msgs) ||
+	       !list_empty(&peer->lane[1].msgs) || peer->n_holds || peer->n_events;
+}
+
+bool rnic_rd_check_alive(struct rnic_rd_peer *peer, uint64_t now)
+{
+	uint64_t since = peer->heard > peer->waiting ? peer->heard : peer->waiting;
+
+	if (!expects(peer)) {
+		peer->waiting = 0;
+		return false;
+	}
+	if (!peer->waiting)
+		peer->waiting = since = now;
+	if (now > since && now - since > peer->rd->timeout) {
+		rnic_rd_peer_dead(peer, IBV_WC_RETRY_EXC_ERR, "it does not answer");
+		return true;
+	}
+	if (peer->refused && now - peer->refused > REFUSED_NS) {
+		rnic_rd_peer_dead(peer, IBV_WC_RETRY_EXC_ERR, "nobody listens there any more");
+		return true;
+	}
+	return false;
+}

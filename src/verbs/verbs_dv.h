@@ -1,0 +1,31 @@
+/* What libweftdv asks of the replacement libibverbs: a table of functions, found at run time.
+ *
+ * libweftdv is linked by programs that may run without Weft, so it needs none of these
+ * symbols; it looks for weft_dv_ops in the libibverbs of the process. The two libraries may
+ * come from different installations: new functions are added at the end, size says how many
+ * there are, and version changes only if an old one does.
+ *
+ * Any object of any device may be passed: what is not Weft's is refused with EOPNOTSUPP. Results
+ * are those of <weft/weftdv.h>.
+ */
+#ifndef WEFT_VERBS_DV_H
+#define WEFT_VERBS_DV_H
+
+#include <weft/weftdv.h>
+
+#define VERBS_DV_SYMBOL  "weft_dv_ops"
+#define VERBS_DV_VERSION 1
+
+struct verbs_dv_ops {
+	uint32_t size; /* of this structure in the library that fills it */
+	uint32_t version;
+	bool (*is_device)(const struct ibv_device *device);
+	struct ibv_qp *(*create_rd_qp)(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
+	int (*query_path)(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn,
+			  struct weftdv_path *path);
+	int (*query_rd)(struct ibv_qp *qp, struct weftdv_rd_stats *stats);
+};
+
+const struct verbs_dv_ops *weft_dv_ops(void);
+
+#endif
