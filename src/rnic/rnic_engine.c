@@ -45,6 +45,8 @@
 #define ASK_EVERY_MAX 32
 /* ... twice as many after this many looks in vain. */
 #define ASK_MISSES 16
+/* Passes in a row with something in a ring before sockets are looked at, too. */
+#define RINGS_RUN 16
 /* A hot socket that had nothing for this many passes is not hot. */
 #define HOT_IDLE_MAX 512
 
@@ -229,14 +231,66 @@ static void run_due(struct rnic_engine *e, uint64_t now, bool all)
 	}
 }
 
+/* A look at memory costs next to nothing, a look at a socket a system call: while rings have
+ * something, sockets are looked at only now and then. */
+static bool look_rings(struct rnic_engine *e)
+{
+	struct rnic_ring *r, *tmp;
+	bool did = false;
+
+	list_for_each_safe (r, tmp, &e->rings, link)
+		did |= r->look(r);
+	e->ring_run = did ? e->ring_run + 1 : 0;
+	return did;
+}
+
+static bool sleep_rings(struct rnic_engine *e, bool asleep)
+{
+	struct rnic_ring *r;
+	bool any = false;
+
+	e->rings_asleep = asleep;
+	list_for_each (r, &e->rings, link)
+		any |= r->sleep(r, asleep);
+	return any;
+}
+
+static bool bell_ready(struct rnic_io *io, uint32_t events)
+{
+	uint64_t n;
+
+	(void)events;
+	return read(io->fd, &n, sizeof(n)) > 0;
+}
+
+int rnic_engine_bell(struct rnic_engine *e)
+{
+	int err;
+
+	if (e->bell_io.fd >= 0)
+		return 0;
+	e->bell_io = (struct rnic_io){.ready = bell_ready};
+	e->bell_io.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (e->bell_io.fd < 0)
+		return -errno;
+	err = rnic_io_add(e, &e->bell_io, EPOLLIN);
+	if (err) {
+		close(e->bell_io.fd);
+		e->bell_io.fd = -1;
+	}
+	return err;
+}
+
 static bool pass(struct rnic_engine *e, uint64_t now, bool ask)
 {
 	bool did = false;
 
 	e->now = now;
 	e->in_pass = true;
+	did = look_rings(e);
 	run_due(e, now, false);
-	did = try_hot(e);
+	if (!did || e->ring_run % RINGS_RUN == 0)
+		did |= try_hot(e);
 	if (ask || e->n_blocked || !--e->ask_in)
 		did |= ask_epoll(e);
 	if (rnic_timer_next(e) <= now)
@@ -335,9 +389,9 @@ static void park(struct rnic_engine *e)
 	atomic_store_explicit(&e->parked, 0, memory_order_relaxed);
 }
 
-/* Blocks until a socket or a timer has something; false: it cannot. Only learns that there is something:
- * the events themselves are fetched under the lock, so that none can name an object
- * that is gone by then. */
+/* Blocks until a socket or a timer has something; false: it cannot. Only learns that there is
+ * something: the events themselves are fetched under the lock, so that none can name an object that
+ * is gone by then. */
 static bool watch(struct rnic_engine *e, uint64_t next)
 {
 	/* Kicks come on a descriptor of their own, which nobody else reads: a kick that a
@@ -384,12 +438,18 @@ static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
 {
 	uint64_t next = 0;
 
+	if (e->rings_asleep)
+		sleep_rings(e, false);
 	if (!pass(e, now, true)) {
 		/* nothing more is coming: what is owed goes out now */
 		e->in_pass = true;
 		run_due(e, now, true);
 		settle(e);
 		next = rnic_timer_next(e); /* only now: what went out may have set one */
+		if (sleep_rings(e, true)) {
+			sleep_rings(e, false);
+			next = 0;
+		}
 	}
 	atomic_store_explicit(&e->watch_until, next, memory_order_relaxed);
 	rnic_unlock(e);
@@ -475,6 +535,8 @@ static void engine_free(struct rnic_engine *e)
 		close(e->epfd);
 	if (e->wakefd >= 0)
 		close(e->wakefd);
+	if (e->bell_io.fd >= 0)
+		close(e->bell_io.fd);
 	rnic_table_free(e->mrs);
 	rnic_table_free(e->qps);
 	free(e->heap);
@@ -510,6 +572,8 @@ static struct rnic_engine *engine_new(void)
 	pthread_mutexattr_destroy(&ma);
 	list_init(&e->ios);
 	list_init(&e->graveyard);
+	list_init(&e->rings);
+	e->bell_io.fd = -1;
 	list_init(&e->due);
 	list_init(&e->after);
 	list_init(&e->contexts);

@@ -55,6 +55,15 @@ struct rnic_due {
 	void (*run)(struct rnic_due *d);
 };
 
+/* Memory that another process writes into: a pass looks at it. Before the thread blocks it
+ * says so by sleep(true), which makes the other side ring the engine's bell; it returns whether
+ * there is something after all. Both run with the lock held. */
+struct rnic_ring {
+	struct list_head link; /* on e->rings */
+	bool (*look)(struct rnic_ring *r);
+	bool (*sleep)(struct rnic_ring *r, bool asleep);
+};
+
 #define RNIC_HOT 2 /* sockets that a poller tries before it asks epoll */
 
 /* Incoming segments are staged here; one recv takes at most this much. */
@@ -70,11 +79,15 @@ struct rnic_stats {
 
 struct rnic_engine {
 	pthread_mutex_t lock;
-	int refs;  /* open contexts; protected by the global lock */
+	int refs;         /* open contexts; protected by the global lock */
 	atomic_bool dead; /* inherited through a fork, or robbed; read without the lock */
 	int epfd, wakefd;
 	struct list_head ios, graveyard;
-	int n_data, n_blocked; /* data sockets; those that wait to become writable */
+	struct list_head rings;
+	bool rings_asleep;
+	unsigned int ring_run;  /* passes in a row that found something in a ring */
+	struct rnic_io bell_io; /* rung by those who write into rings */
+	int n_data, n_blocked;  /* data sockets; those that wait to become writable */
 
 	/* Polling. Traffic that goes back and forth on one socket is served by reading
 	 * it directly; epoll, which costs as much as a read, is then asked rarely. When
@@ -92,7 +105,7 @@ struct rnic_engine {
 
 	struct list_head due;
 	struct list_head after; /* to be run when the pass, or the call, is over */
-	uint64_t now; /* of the current pass */
+	uint64_t now;           /* of the current pass */
 
 	/* The progress thread. */
 	bool use_thread;
@@ -153,6 +166,8 @@ int rnic_engine_start(struct rnic_engine *e);
 /* All of these need the lock. */
 void rnic_engine_kick(struct rnic_engine *e); /* wakes a watching thread */
 void rnic_due_add(struct rnic_engine *e, struct rnic_due *d, uint64_t now);
+/* The descriptor that wakes the thread for rings, made on first use. 0 or -errno. */
+int rnic_engine_bell(struct rnic_engine *e);
 /* Runs d->run once, when all that is going on is done. */
 static inline void rnic_after(struct rnic_engine *e, struct rnic_due *d)
 {

@@ -258,3 +258,31 @@ enum rnic_mem_error rnic_mem_scatter(struct rnic_engine *e, const struct ibv_pd 
 	}
 	return RNIC_MEM_OK;
 }
+
+enum rnic_mem_error rnic_mem_iov(struct rnic_engine *e, const struct ibv_pd *pd,
+				 const struct ibv_sge *sge, int n, uint64_t off, uint32_t len,
+				 unsigned int need, struct iovec *iov, int *n_iov)
+{
+	enum rnic_mem_error err;
+
+	*n_iov = 0;
+	for (int i = 0; i < n && len; i++) {
+		uint32_t part;
+
+		if (off >= sge[i].length) {
+			off -= sge[i].length;
+			continue;
+		}
+		part = sge[i].length - (uint32_t)off;
+		if (part > len)
+			part = len;
+		err = resolve(e, pd, sge[i].lkey, sge[i].addr + off, part, need,
+			      &iov[*n_iov].iov_base);
+		if (err)
+			return err;
+		iov[(*n_iov)++].iov_len = part;
+		len -= part;
+		off = 0;
+	}
+	return RNIC_MEM_OK;
+}

@@ -9,6 +9,7 @@
 #define WEFT_RNIC_MEM_H
 
 #include <stdatomic.h>
+#include <sys/uio.h>
 #include <infiniband/verbs.h>
 #include "rnic_engine.h"
 
@@ -51,6 +52,11 @@ enum rnic_mem_error rnic_mem_gather(struct rnic_engine *e, const struct ibv_pd *
 /* Where len bytes at offset off of the list lie, if they lie in one piece; else NULL. */
 const void *rnic_mem_piece(struct rnic_engine *e, const struct ibv_pd *pd,
 			   const struct ibv_sge *sge, int n, uint64_t off, uint32_t len);
+/* Where the len bytes at offset off of the list lie: up to n pieces (as many as the list has
+ * elements). `need` as in the access flags of a region. */
+enum rnic_mem_error rnic_mem_iov(struct rnic_engine *e, const struct ibv_pd *pd,
+				 const struct ibv_sge *sge, int n, uint64_t off, uint32_t len,
+				 unsigned int need, struct iovec *iov, int *n_iov);
 /* The reverse: len bytes of src to offset off of the list. */
 enum rnic_mem_error rnic_mem_scatter(struct rnic_engine *e, const struct ibv_pd *pd,
 				     const struct ibv_sge *sge, int n, uint64_t off,

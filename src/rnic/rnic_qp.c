@@ -256,6 +256,7 @@ static void qp_free(struct rnic_qp *qp)
 	pthread_cond_destroy(&qp->ibv.cond);
 	free(qp->sq.ring);
 	free(qp->sq.slots);
+	rnic_rd_free(qp->rd);
 	free(qp->rsp.wqe);
 	free(qp);
 }

@@ -7,6 +7,7 @@
 #include "util_rand.h"
 #include "rnic_conn.h"
 #include "rnic_rd.h"
+#include "rnic_rd_shm.h"
 #include "rnic_table.h"
 #include "rnic_tune.h"
 
@@ -189,7 +190,9 @@ void rnic_rd_reset(struct rnic_qp *qp)
 {
 	leave(qp->rd, IBV_WC_WR_FLUSH_ERR);
 	list_del(&qp->rd->broken.link);
+	rnic_rd_shm_shut(qp->rd);
 	new_life(qp->rd); /* without randomness the old one is as good as any */
+	rnic_rd_shm_open(qp->rd);
 }
 
 void rnic_rd_modified(struct rnic_qp *qp, int mask)
@@ -207,8 +210,10 @@ void rnic_rd_modified(struct rnic_qp *qp, int mask)
 
 /* ---- making ---- */
 
-static void rd_free(struct rnic_rd *rd)
+void rnic_rd_free(struct rnic_rd *rd)
 {
+	if (!rd)
+		return;
 	rnic_table_free(rd->ids);
 	rnic_table_free(rd->remote);
 	rnic_table_free(rd->lives);
@@ -284,6 +289,7 @@ int rnic_rd_open(struct rnic_qp *qp)
 	list_init(&rd->contacts);
 	list_init(&rd->touched);
 	list_init(&rd->starved);
+	list_init(&rd->links);
 	list_init(&rd->broken.link);
 	rd->broken.run = broken;
 	rd_pool_init(&rd->pool, POOL_KEEP);
@@ -295,8 +301,10 @@ int rnic_rd_open(struct rnic_qp *qp)
 		err = new_life(rd);
 	if (!err)
 		err = rnic_rd_io_open(rd);
+	if (!err)
+		rnic_rd_shm_open(rd);
 	if (err) {
-		rd_free(rd);
+		rnic_rd_free(rd);
 		qp->rd = NULL;
 	}
 	return err;
@@ -305,9 +313,8 @@ int rnic_rd_open(struct rnic_qp *qp)
 void rnic_rd_close(struct rnic_qp *qp)
 {
 	list_del(&qp->rd->broken.link);
+	rnic_rd_shm_shut(qp->rd);
 	rnic_rd_io_close(qp->rd);
-	rd_free(qp->rd);
-	qp->rd = NULL;
 }
 
 /* ---- questions ---- */
@@ -324,6 +331,7 @@ int rnic_query_path(struct ibv_qp *ibqp, struct ibv_ah *ibah, uint32_t qpn, stru
 	p = rnic_rd_path_find(qp->rd, ah->addr, qpn, ah->sgid_index, ah->label);
 	if (p) {
 		*out = (struct weftdv_path){.state = p->state != RNIC_RD_PATH_UP ? WEFTDV_PATH_NEW
+						     : rnic_rd_shm_up(p->peer)   ? WEFTDV_PATH_LOCAL
 						     : rd_path_silent(&p->p) ? WEFTDV_PATH_SILENT
 									     : WEFTDV_PATH_ACTIVE,
 					    .mtu = (p->peer ? p->peer->mtu : qp->rd->mtu) -

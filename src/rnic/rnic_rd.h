@@ -88,6 +88,9 @@ struct rnic_rd_job {
 	uint32_t rkey;
 	uint64_t addr;
 	uint64_t value; /* of an atomic; of an error its reason */
+	/* Shared memory: where the requester wants it. */
+	struct iovec *iov;
+	int n_iov;
 };
 
 struct rnic_rd_lane {
@@ -132,6 +135,8 @@ struct rnic_rd_peer {
 	uint16_t mtu;
 	uint32_t room;
 	bool gone; /* being taken down */
+	bool shm_tried;
+	struct rnic_rd_shm *shm; /* the peer is on this host, and linked */
 	struct rnic_rd_lane lane[WIRE_RD_LANES];
 
 	/* Sending. */
@@ -254,7 +259,9 @@ struct rnic_rd {
 	uint64_t resets_at; /* when RESETs were last counted anew */
 	uint32_t resets;
 	struct rnic_fault fault;
-	struct list_head delayed; /* datagrams that faults hold back */
+	struct rnic_rd_port *port; /* NULL: no shared memory */
+	struct list_head links;    /* of shared memory */
+	struct list_head delayed;  /* datagrams that faults hold back */
 	uint32_t n_delayed;
 	struct rnic_timer fault_timer;
 	struct weftdv_rd_stats stats;
@@ -282,6 +289,8 @@ static inline struct rnic_rd_job *rnic_rd_job(struct rnic_rd_msg *m)
 
 int rnic_rd_open(struct rnic_qp *qp);
 void rnic_rd_close(struct rnic_qp *qp);
+/* After the last pass that could touch it. */
+void rnic_rd_free(struct rnic_rd *rd);
 void rnic_rd_reset(struct rnic_qp *qp);
 /* To the error state: everything outstanding fails with `status`. */
 void rnic_rd_flush(struct rnic_qp *qp);
@@ -349,6 +358,11 @@ void rnic_rd_events(struct rnic_rd_peer *peer);
 void rnic_rd_due(struct rnic_due *d);
 void rnic_rd_peer_fire(struct rnic_timer *t, uint64_t now);
 void rnic_rd_give_back(struct rnic_rd_peer *peer);
+/* Responses, however they came. `all`: there is no more, wherever the data went. */
+void rnic_rd_got_data(struct rnic_rd_peer *peer, uint32_t handle, uint64_t off,
+		      const uint8_t *payload, size_t len, bool all);
+void rnic_rd_got_value(struct rnic_rd_peer *peer, uint32_t handle, uint64_t value);
+void rnic_rd_got_error(struct rnic_rd_peer *peer, uint32_t handle, uint8_t reason);
 
 /* ---- rnic_rd_io.c: sockets ---- */
 

@@ -19,6 +19,7 @@
 #include "util_siphash.h"
 #include "rnic_conn.h"
 #include "rnic_rd.h"
+#include "rnic_rd_shm.h"
 #include "rnic_table.h"
 
 /* The first INIT is repeated after this, then twice as late, and so on. */
@@ -473,6 +474,7 @@ static void peer_accepted(struct rnic_rd_peer *peer, uint64_t remote_id)
 	peer->remote_id = remote_id;
 	if (!rnic_table_get(peer->rd->remote, (uint32_t)remote_id))
 		rnic_table_add(peer->rd->remote, (uint32_t)remote_id, peer);
+	rnic_rd_shm_try(peer, peer->addr);
 }
 
 static void path_up(struct rnic_rd_path *p, struct rnic_rd_peer *peer)
@@ -559,6 +561,8 @@ void rnic_rd_peer_dead(struct rnic_rd_peer *peer, enum ibv_wc_status status, con
 	}
 	for (int l = 0; l < WIRE_RD_LANES; l++)
 		fail_lane(peer, &peer->lane[l], status);
+	if (peer->shm)
+		rnic_rd_shm_fail(peer->shm, status);
 	rnic_rd_give_back(peer);
 	rnic_rd_peer_free(peer);
 }

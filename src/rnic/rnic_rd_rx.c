@@ -16,6 +16,7 @@
 #include "util_log.h"
 #include "rnic_conn.h"
 #include "rnic_rd.h"
+#include "rnic_rd_shm.h"
 #include "rnic_table.h"
 
 /* RESETs in a second, at most: strangers shall not make us talk. */
@@ -443,25 +444,6 @@ static void answered(struct rnic_rd_peer *peer, struct rnic_rd_req *r, enum ibv_
 	}
 }
 
-static void read_resp(struct rnic_rd_peer *peer, struct rnic_rd_req *r, const struct wire_seg *seg,
-		      const uint8_t *payload, size_t len)
-{
-	struct rnic_swqe *w = rnic_swqe_at(peer->rd->qp, r->slot);
-
-	if (seg->to > w->length || len > w->length - seg->to) {
-		answered(peer, r, IBV_WC_BAD_RESP_ERR);
-		return;
-	}
-	if (len && rnic_mem_scatter(peer->rd->e, peer->rd->qp->ibv.pd, w->sge, w->num_sge, seg->to,
-				    payload, (uint32_t)len)) {
-		answered(peer, r, IBV_WC_LOC_PROT_ERR);
-		return;
-	}
-	r->got += (uint32_t)len;
-	if (r->got >= w->length)
-		answered(peer, r, IBV_WC_SUCCESS);
-}
-
 /* A request of this peer that waits for a response of this kind. */
 static struct rnic_rd_req *by_handle(struct rnic_rd_peer *peer, uint32_t handle, int kind)
 {
@@ -472,48 +454,76 @@ static struct rnic_rd_req *by_handle(struct rnic_rd_peer *peer, uint32_t handle,
 	return kind < 0 || r->msg.kind == kind ? r : NULL;
 }
 
-static void atomic_resp(struct rnic_rd_peer *peer, const struct wire_atomic_resp *a)
+void rnic_rd_got_data(struct rnic_rd_peer *peer, uint32_t handle, uint64_t off,
+		      const uint8_t *payload, size_t len, bool all)
 {
-	struct rnic_rd_req *r = by_handle(peer, a->id, RNIC_RD_ATOMIC);
+	struct rnic_rd_req *r = by_handle(peer, handle, RNIC_RD_READ);
+	struct rnic_swqe *w;
+
+	if (!r)
+		return;
+	w = rnic_swqe_at(peer->rd->qp, r->slot);
+	if (off > w->length || len > w->length - off) {
+		answered(peer, r, IBV_WC_BAD_RESP_ERR);
+		return;
+	}
+	if (len && rnic_mem_scatter(peer->rd->e, peer->rd->qp->ibv.pd, w->sge, w->num_sge, off,
+				    payload, (uint32_t)len)) {
+		answered(peer, r, IBV_WC_LOC_PROT_ERR);
+		return;
+	}
+	r->got += (uint32_t)len;
+	if (r->got >= w->length || all)
+		answered(peer, r, IBV_WC_SUCCESS);
+}
+
+void rnic_rd_got_value(struct rnic_rd_peer *peer, uint32_t handle, uint64_t value)
+{
+	struct rnic_rd_req *r = by_handle(peer, handle, RNIC_RD_ATOMIC);
 	struct rnic_swqe *w;
 
 	if (!r)
 		return;
 	w = rnic_swqe_at(peer->rd->qp, r->slot);
 	answered(peer, r,
-		 rnic_mem_scatter(peer->rd->e, peer->rd->qp->ibv.pd, w->sge, w->num_sge, 0,
-				  &a->value, sizeof(a->value))
+		 rnic_mem_scatter(peer->rd->e, peer->rd->qp->ibv.pd, w->sge, w->num_sge, 0, &value,
+				  sizeof(value))
 			 ? IBV_WC_LOC_PROT_ERR
 			 : IBV_WC_SUCCESS);
+}
+
+void rnic_rd_got_error(struct rnic_rd_peer *peer, uint32_t handle, uint8_t reason)
+{
+	static const uint8_t status[] = {[WIRE_RD_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+					 [WIRE_RD_INVALID] = IBV_WC_REM_INV_REQ_ERR,
+					 [WIRE_RD_OPERATION] = IBV_WC_REM_OP_ERR};
+	struct rnic_rd_req *r = by_handle(peer, handle, -1);
+
+	if (r)
+		answered(peer, r,
+			 reason >= WIRE_RD_ACCESS && reason <= WIRE_RD_OPERATION
+				 ? status[reason]
+				 : IBV_WC_BAD_RESP_ERR);
 }
 
 /* What nobody waits for any more is ignored, but counts as received. */
 static void response_in(struct rnic_rd_peer *peer, const struct wire_seg *seg,
 			const uint8_t *payload, size_t len)
 {
-	static const uint8_t status[] = {[WIRE_RD_ACCESS] = IBV_WC_REM_ACCESS_ERR,
-					 [WIRE_RD_INVALID] = IBV_WC_REM_INV_REQ_ERR,
-					 [WIRE_RD_OPERATION] = IBV_WC_REM_OP_ERR};
 	struct wire_atomic_resp a;
 	struct wire_rd_error e;
-	struct rnic_rd_req *r;
 
 	switch (seg->opcode) {
 	case WIRE_OP_READ_RESP:
-		r = by_handle(peer, seg->stag, RNIC_RD_READ);
-		if (r)
-			read_resp(peer, r, seg, payload, len);
+		rnic_rd_got_data(peer, seg->stag, seg->to, payload, len, false);
 		break;
 	case WIRE_OP_ATOMIC_RESP:
 		if (!wire_atomic_resp_decode(&a, payload, len))
-			atomic_resp(peer, &a);
+			rnic_rd_got_value(peer, a.id, a.value);
 		break;
 	default:
-		if (wire_rd_error_decode(&e, payload, len))
-			break;
-		r = by_handle(peer, e.handle, -1);
-		if (r)
-			answered(peer, r, status[e.reason]);
+		if (!wire_rd_error_decode(&e, payload, len))
+			rnic_rd_got_error(peer, e.handle, e.reason);
 		break;
 	}
 }
@@ -755,6 +765,8 @@ void rnic_rd_due(struct rnic_due *d)
 
 	list_del(&d->link);
 	peer->unacked = 0;
+	if (rnic_rd_shm_up(peer))
+		rnic_rd_shm_ack(peer->shm);
 	for (unsigned int l = 0; l < WIRE_RD_LANES; l++)
 		if (peer->owe[l])
 			rnic_rd_ack_out(peer, l);
@@ -780,6 +792,8 @@ void rnic_rd_peer_fire(struct rnic_timer *t, uint64_t now)
 
 	if (rnic_rd_check_alive(peer, now))
 		return;
+	if (peer->shm)
+		rnic_rd_shm_expire(peer->shm, now);
 	if (peer->rnr && now >= peer->rnr_until) {
 		peer->rnr = false;
 		rnic_rd_pump(peer);
@@ -799,6 +813,7 @@ void rnic_rd_wake(struct rnic_rd *rd)
 	struct wire_rd_nak nak = {WIRE_RD_READY, 0};
 	uint8_t body[WIRE_RD_NAK_LEN];
 
+	rnic_rd_shm_wake(rd);
 	wire_rd_nak_encode(&nak, body);
 	while ((peer = list_first(&rd->starved, struct rnic_rd_peer, starved_link))) {
 		list_del(&peer->starved_link);

@@ -14,6 +14,7 @@
 #include "wire_crc32c.h"
 #include "rnic_conn.h"
 #include "rnic_rd.h"
+#include "rnic_rd_shm.h"
 #include "rnic_table.h"
 
 /* What a packet costs the receiver's socket beyond its length, roughly. */
@@ -344,9 +345,13 @@ void rnic_rd_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 	}
 	if (m->kind == RNIC_RD_WRITE_IMM)
 		m->n++;
+	list_init(&m->tx);
+	if (rnic_rd_shm_up(peer)) {
+		rnic_rd_shm_send(peer, m);
+		return;
+	}
 	if (m->kind == RNIC_RD_SEND || m->kind == RNIC_RD_WRITE_IMM)
 		m->ssn = peer->ssn++;
-	list_init(&m->tx);
 	list_add_tail(&m->link, &lane->msgs);
 	if (lane->held || !may_number(peer, m))
 		lane->held = true;
@@ -482,6 +487,8 @@ void rnic_rd_pump(struct rnic_rd_peer *peer)
 
 	if (peer->gone || !peer->remote_id)
 		return;
+	if (peer->shm)
+		rnic_rd_shm_pump(peer->shm);
 	list_for_each (path, &peer->paths, link) {
 		if (!rd_path_lost(&path->p) && list_empty(&path->tx[0]) && list_empty(&path->tx[1]))
 			continue;
@@ -764,7 +771,8 @@ bool rnic_rd_check_alive(struct rnic_rd_peer *peer, uint64_t now)
 {
 	uint64_t since = peer->heard > peer->waiting ? peer->heard : peer->waiting;
 
-	if (!expects(peer)) {
+	/* Of a process on this host the kernel tells. */
+	if (!expects(peer) || rnic_rd_shm_up(peer)) {
 		peer->waiting = 0;
 		return false;
 	}

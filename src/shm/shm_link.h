@@ -38,9 +38,10 @@
  * of the flag, acquire and release. Those of one variable have one order, in which each
  * sees what went before the earlier ones: if the ringer comes first, the sleeper's flag
  * operation has synchronised with it and the peek behind it finds the record; if the
- * sleeper comes first, the ringer reads the flag. It costs what a full fence costs, about
- * RING_COST between two processes that poll, so several commits should share one ring. The
- * ringer clears the flag: a sleeper that takes long to wake up is rung for once.
+ * sleeper comes first, the ringer reads the flag. It costs what a full fence costs,
+ * 5 to 20 ns when both sides poll, so several commits should share one ring. The ringer
+ * clears the flag: a sleeper that takes long to wake up is rung for once. A sleeper may be
+ * woken for nothing, by a ring for a record that it has found by itself.
  *
  * One doorbell, an eventfd with EFD_NONBLOCK, serves all links of a process. The caller
  * makes it, reads it, and closes it after the last link.

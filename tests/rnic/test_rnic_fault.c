@@ -194,10 +194,11 @@ static void test_garbage(void **state)
 		size_t len = util_rand_below(r, sizeof(spec));
 		struct rnic_fault f;
 
-		for (size_t k = 0; k < len; k++)
-			spec[k] = util_rand_below(r, 20)
-					  ? alphabet[util_rand_below(r, sizeof(alphabet) - 1)]
-					  : (char)(1 + util_rand_below(r, 255));
+		for (size_t k = 0; k < len; k++) {
+			spec[k] = alphabet[util_rand_below(r, sizeof(alphabet) - 1)];
+			if (!util_rand_below(r, 20))
+				spec[k] = (char)(1 + util_rand_below(r, 255));
+		}
 		spec[len] = '\0';
 		if (rnic_fault_parse(&f, spec, why, sizeof(why)))
 			CHECK(strlen(why) > 0);

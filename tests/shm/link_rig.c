@@ -54,6 +54,13 @@ int rig_bell(void)
 	return fd;
 }
 
+uint64_t rig_bell_count(int bell)
+{
+	uint64_t n = 0;
+
+	return read(bell, &n, sizeof(n)) == sizeof(n) ? n : 0;
+}
+
 uint64_t rig_name(void)
 {
 	static uint32_t n;

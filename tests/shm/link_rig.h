@@ -19,7 +19,8 @@ int rig_count_before(void **state);
 int rig_count_after(void **state);
 
 int rig_bell(void);
-uint64_t rig_name(void); /* one that nobody uses */
+uint64_t rig_bell_count(int bell); /* how often it was rung since the last time */
+uint64_t rig_name(void);           /* one that nobody uses */
 
 /* A port and two ends that are up. */
 struct rig {

@@ -86,42 +86,6 @@ static void test_identity(void **state)
 	rig_down(&r);
 }
 
-static uint64_t bell_count(int fd)
-{
-	uint64_t n = 0;
-
-	return read(fd, &n, sizeof(n)) == sizeof(n) ? n : 0;
-}
-
-/* Who sleeps is rung for once, who is awake not at all. */
-static void test_bell(void **state)
-{
-	struct rig r;
-
-	(void)state;
-	rig_up(&r, RIG_RING);
-	shm_link_ring(&r.a);
-	assert_int_equal(bell_count(r.bell_b), 0);
-	shm_link_sleep(&r.b, true);
-	shm_link_ring_room(&r.a); /* it does not wait for room */
-	assert_int_equal(bell_count(r.bell_b), 0);
-	shm_link_ring(&r.a);
-	shm_link_ring(&r.a);
-	assert_int_equal(bell_count(r.bell_b), 1);
-	assert_int_equal(bell_count(r.bell_a), 0);
-	shm_link_sleep(&r.b, true);
-	shm_link_sleep(&r.b, false);
-	shm_link_ring(&r.a);
-	assert_int_equal(bell_count(r.bell_b), 0);
-	while (shm_ring_reserve(&r.b.tx, 500))
-		shm_ring_commit(&r.b.tx, 500);
-	shm_link_sleep(&r.b, true);
-	shm_link_ring_room(&r.a);
-	shm_link_ring_room(&r.a);
-	assert_int_equal(bell_count(r.bell_b), 1);
-	rig_down(&r);
-}
-
 #define RECORDS 100000
 
 /* One process of a conversation: sends RECORDS and receives as many, and sleeps whenever
@@ -199,7 +163,7 @@ static void talk_sleep(struct talk *t)
 			_exit(22); /* nobody rang: the very thing that must not be */
 	}
 	shm_link_sleep(t->link, false);
-	bell_count(t->bell);
+	rig_bell_count(t->bell);
 }
 
 static void talk(struct talk *t, uint64_t seed, bool first)
@@ -467,9 +431,9 @@ static void test_exhaustion(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		COUNTED(test_refusals),   COUNTED(test_backlog),       COUNTED(test_identity),
-		COUNTED(test_bell),       COUNTED(test_talk),          COUNTED(test_killed),
-		COUNTED(test_other_user), COUNTED(test_other_network), COUNTED(test_exhaustion),
+		COUNTED(test_refusals),      COUNTED(test_backlog),    COUNTED(test_identity),
+		COUNTED(test_talk),          COUNTED(test_killed),     COUNTED(test_other_user),
+		COUNTED(test_other_network), COUNTED(test_exhaustion),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

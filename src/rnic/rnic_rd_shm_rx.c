@@ -1,0 +1,554 @@
+/* RD through shared memory: messages in. What is in the ring can change under our eyes: headers
+ * are copied before they are looked at, and whatever a peer says is checked as if it came
+ * over the network. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "util_clock.h"
+#include "util_log.h"
+#include "rnic_conn.h"
+#include "rnic_rd_shm_rec.h"
+#include "rnic_table.h"
+
+/* Records in one look, so that others get their turn. */
+#define LOOK_MAX 64
+/* Refusals that wait for room in the ring; a peer with more has earned its end. */
+#define NAKS_MAX 32768
+
+/* ---- requests ---- */
+
+static void executed(struct rnic_rd_shm *s)
+{
+	s->done++;
+	s->active = false;
+	s->owe = true;
+}
+
+static void refuse(struct rnic_rd_shm *s, uint8_t reason)
+{
+	s->rd->stats.refused++;
+	if (s->n_naks == s->naks_cap) {
+		uint32_t cap = s->naks_cap ? 2 * s->naks_cap : 16;
+		void *naks = cap <= NAKS_MAX ? realloc(s->naks, cap * sizeof(*s->naks)) : NULL;
+
+		if (!naks) {
+			s->broken = true;
+			return;
+		}
+		s->naks = naks;
+		s->naks_cap = cap;
+	}
+	s->naks[s->n_naks].seq = s->done + 1;
+	s->naks[s->n_naks++].reason = reason;
+	executed(s);
+}
+
+static uint8_t reason_of(enum rnic_mem_error err)
+{
+	return err == RNIC_MEM_FAULT ? WIRE_RD_OPERATION : WIRE_RD_ACCESS;
+}
+
+/* A receive, once for each message. False: there is none, and the peer will be told. */
+static bool want_wqe(struct rnic_rd_shm *s)
+{
+	struct rnic_qp *qp = s->rd->qp;
+	bool low;
+
+	if (s->has_wqe)
+		return true;
+	if (!rnic_rq_take(qp->rq, s->wqe, &qp->rsp.wait_link, &low)) {
+		s->rd->stats.rnr_sent++;
+		s->waiting = s->owe_rnr = true;
+		return false;
+	}
+	rnic_rq_hold(qp->rq);
+	s->has_wqe = true;
+	if (low)
+		rnic_event_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, qp->srq);
+	return true;
+}
+
+static void received(struct rnic_rd_shm *s, const struct rec *r, enum ibv_wc_status status)
+{
+	bool write = r->op == REC_WRITE_IMM;
+	struct ibv_wc wc = {.wr_id = s->wqe->wr_id,
+			    .status = status,
+			    .opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+			    .byte_len = r->len,
+			    .qp_num = s->rd->qp->ibv.qp_num,
+			    .src_qp = s->peer->qpn,
+			    .slid = (uint16_t)ntohl(s->peer->addr.s_addr)};
+
+	if (r->flags & REC_IMM) {
+		wc.wc_flags = IBV_WC_WITH_IMM;
+		wc.imm_data = r->imm;
+	}
+	s->has_wqe = false;
+	rnic_rq_used(s->rd->qp->rq);
+	rnic_rd_completed(s->rd, s->rd->qp->rcq, &wc, r->flags & REC_SOLICITED);
+}
+
+/* Whether the memory is there, to know who is to blame for a fault. */
+static bool mapped(const struct iovec *iov, int n)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	for (int i = 0; i < n; i++) {
+		uintptr_t from = (uintptr_t)iov[i].iov_base & ~(page - 1);
+		uintptr_t end = (uintptr_t)iov[i].iov_base + iov[i].iov_len;
+
+		if (msync((void *)from, end - from, MS_ASYNC))
+			return false;
+	}
+	return true;
+}
+
+/* Fetches a message from the sender's memory. 0, or 1: our memory is bad, 2: theirs, 3: the
+ * record is nonsense. */
+static int fetch(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len,
+		 const struct iovec *to, int n_to)
+{
+	struct iovec from[RNIC_MAX_SGE];
+	uint64_t sum = 0;
+
+	if (!s->can_fetch || r->n > RNIC_MAX_SGE || len != r->n * sizeof(*from))
+		return 3;
+	memcpy(from, body, len);
+	for (int i = 0; i < r->n; i++)
+		sum += from[i].iov_len > UINT32_MAX ? UINT64_MAX / 64 : from[i].iov_len;
+	if (sum != r->len)
+		return 3;
+	if (!shm_copy_from(s->link.pid, (struct shm_vec){to, (unsigned long)n_to},
+			   (struct shm_vec){from, r->n}))
+		return 0;
+	return mapped(to, n_to) ? 2 : 1;
+}
+
+static void send_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
+{
+	struct rnic_qp *qp = s->rd->qp;
+	struct ibv_pd *pd = qp->srq ? qp->srq->ibv.pd : qp->ibv.pd;
+	struct iovec to[RNIC_MAX_SGE];
+	enum ibv_wc_status bad = IBV_WC_SUCCESS;
+	int n, how = 0;
+
+	if (!want_wqe(s))
+		return;
+	if (r->len > s->wqe->length) {
+		received(s, r, IBV_WC_LOC_LEN_ERR);
+		refuse(s, WIRE_RD_INVALID);
+		return;
+	}
+	if (!(r->flags & REC_DIRECT)) {
+		if (rnic_mem_scatter(qp->e, pd, s->wqe->sge, s->wqe->num_sge, r->off, body,
+				     (uint32_t)len))
+			bad = IBV_WC_LOC_PROT_ERR;
+	} else if (rnic_mem_iov(qp->e, pd, s->wqe->sge, s->wqe->num_sge, 0, r->len,
+				IBV_ACCESS_LOCAL_WRITE, to, &n)) {
+		bad = IBV_WC_LOC_PROT_ERR;
+	} else {
+		how = fetch(s, r, body, len, to, n);
+		if (how == 1)
+			bad = IBV_WC_LOC_PROT_ERR;
+	}
+	if (bad) {
+		received(s, r, bad);
+		refuse(s, WIRE_RD_OPERATION);
+	} else if (how == 2) {
+		refuse(s, 0); /* the receive is kept for the next one */
+	} else if (how == 3) {
+		s->broken = true;
+	} else if (r->flags & REC_LAST) {
+		received(s, r, IBV_WC_SUCCESS);
+		executed(s);
+	}
+}
+
+static void write_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
+{
+	struct rnic_qp *qp = s->rd->qp;
+	enum rnic_mem_error err = RNIC_MEM_OK;
+	struct rec_target t;
+	void *to;
+	int how = 0;
+
+	if (len < sizeof(t)) {
+		s->broken = true;
+		return;
+	}
+	memcpy(&t, body, sizeof(t));
+	body += sizeof(t);
+	len -= sizeof(t);
+	if (r->op == REC_WRITE_IMM && !want_wqe(s))
+		return;
+	if (r->len)
+		err = rnic_mem_remote(qp->e, qp->ibv.pd, t.rkey, t.addr, r->len,
+				      IBV_ACCESS_REMOTE_WRITE, &to);
+	if (!err && r->flags & REC_DIRECT) {
+		struct iovec iov = {to, r->len};
+
+		how = fetch(s, r, body, len, &iov, 1);
+	} else if (!err && len) {
+		err = rnic_guard_copy((uint8_t *)to + r->off, body, len);
+	}
+	if (how == 3)
+		s->broken = true;
+	else if (err || how == 1)
+		refuse(s, err ? reason_of(err) : WIRE_RD_OPERATION);
+	else if (how == 2)
+		refuse(s, 0);
+	else if (r->flags & REC_LAST) {
+		if (r->op == REC_WRITE_IMM)
+			received(s, r, IBV_WC_SUCCESS);
+		executed(s);
+	}
+}
+
+static void owe_response(struct rnic_rd_shm *s, const struct rnic_rd_job *in)
+{
+	struct rnic_rd_job *job = malloc(sizeof(*job) + (size_t)in->n_iov * sizeof(*in->iov));
+
+	if (!job) {
+		s->broken = true;
+		return;
+	}
+	*job = *in;
+	job->msg.lane = RNIC_RD_RSP;
+	job->iov = (struct iovec *)(job + 1);
+	if (in->n_iov)
+		memcpy(job->iov, in->iov, (size_t)in->n_iov * sizeof(*in->iov));
+	s->peer->n_jobs++;
+	rnic_rd_shm_send(s->peer, &job->msg);
+	executed(s);
+}
+
+static void read_in(struct rnic_rd_shm *s, const struct rec *r, const struct rec_target *t,
+		    const uint8_t *body, size_t len)
+{
+	struct rnic_rd_job job = {.handle = t->handle, .rkey = t->rkey, .addr = t->addr};
+	struct iovec iov[RNIC_MAX_SGE];
+	enum rnic_mem_error err = RNIC_MEM_OK;
+	uint64_t sum = 0;
+	void *ptr;
+
+	if (r->n > RNIC_MAX_SGE || len != r->n * sizeof(*iov)) {
+		s->broken = true;
+		return;
+	}
+	memcpy(iov, body, len);
+	for (int i = 0; i < r->n; i++)
+		sum += iov[i].iov_len > UINT32_MAX ? UINT64_MAX / 64 : iov[i].iov_len;
+	if (r->len)
+		err = rnic_mem_remote(s->rd->e, s->rd->qp->ibv.pd, t->rkey, t->addr, r->len,
+				      IBV_ACCESS_REMOTE_READ, &ptr);
+	job.msg.kind = err ? RNIC_RD_ERROR_RSP : RNIC_RD_READ_RSP;
+	job.msg.length = err ? 0 : r->len;
+	job.value = err ? reason_of(err) : 0;
+	job.iov = iov;
+	job.n_iov = sum == r->len ? r->n : 0;
+	s->rd->stats.refused += !!err;
+	owe_response(s, &job);
+}
+
+static void atomic_in(struct rnic_rd_shm *s, const struct rec *r, const struct rec_target *t,
+		      const uint8_t *body, size_t len)
+{
+	struct rnic_rd_job job = {.handle = t->handle};
+	enum rnic_mem_error err;
+	uint64_t args[2];
+	void *ptr = NULL;
+
+	if (len != sizeof(args)) {
+		s->broken = true;
+		return;
+	}
+	memcpy(args, body, sizeof(args));
+	err = rnic_mem_remote(s->rd->e, s->rd->qp->ibv.pd, t->rkey, t->addr, sizeof(uint64_t),
+			      IBV_ACCESS_REMOTE_ATOMIC, &ptr);
+	job.msg.kind = RNIC_RD_ERROR_RSP;
+	if (!err && ((uintptr_t)ptr % sizeof(uint64_t) || t->addr % sizeof(uint64_t))) {
+		job.value = WIRE_RD_INVALID;
+	} else {
+		if (!err)
+			err = r->op == REC_ADD
+				      ? rnic_guard_fetch_add(ptr, args[0], &job.value)
+				      : rnic_guard_cmp_swap(ptr, args[0], args[1], &job.value);
+		if (err)
+			job.value = reason_of(err);
+		else
+			job.msg.kind = RNIC_RD_ATOMIC_RSP;
+	}
+	s->rd->stats.refused += job.msg.kind == RNIC_RD_ERROR_RSP;
+	owe_response(s, &job);
+}
+
+static void query_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
+{
+	struct rec_target t;
+
+	if (len < sizeof(t) || s->peer->n_jobs > RNIC_RD_READS) {
+		s->broken = true;
+		return;
+	}
+	memcpy(&t, body, sizeof(t));
+	if (r->op == REC_READ)
+		read_in(s, r, &t, body + sizeof(t), len - sizeof(t));
+	else
+		atomic_in(s, r, &t, body + sizeof(t), len - sizeof(t));
+}
+
+/* Whether a piece of a request is the one that comes next. */
+static bool in_turn(struct rnic_rd_shm *s, const struct rec *r, size_t payload)
+{
+	if (r->seq != s->done + 1 || (s->waiting && r->off))
+		return false; /* behind one that was told to wait */
+	if (r->off != (s->active ? s->got : 0) || payload > r->len - r->off) {
+		s->broken = true;
+		return false;
+	}
+	s->waiting = false;
+	s->active = true;
+	s->got = r->off + payload;
+	return true;
+}
+
+static void request_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
+{
+	bool target = r->op != REC_SEND && r->op != REC_VOID;
+	bool data = r->op <= REC_WRITE_IMM && !(r->flags & REC_DIRECT);
+	size_t payload = data ? len - (target ? sizeof(struct rec_target) : 0) : 0;
+
+	if (target && len < sizeof(struct rec_target)) {
+		s->broken = true;
+		return;
+	}
+	/* One that fails in the middle, or is told to wait, may be void at last. */
+	if (r->op == REC_VOID) {
+		if (r->seq == s->done + 1) {
+			s->waiting = false;
+			executed(s);
+		}
+		return;
+	}
+	if (!in_turn(s, r, payload))
+		return;
+	if (data && !!(r->flags & REC_LAST) != (s->got == r->len)) {
+		s->broken = true;
+		return;
+	}
+	switch (r->op) {
+	case REC_SEND:
+		send_in(s, r, body, len);
+		break;
+	case REC_WRITE:
+	case REC_WRITE_IMM:
+		write_in(s, r, body, len);
+		break;
+	default:
+		query_in(s, r, body, len);
+		break;
+	}
+	if (s->waiting)
+		s->active = false;
+}
+
+/* ---- what concerns our own requests ---- */
+
+static void acked(struct rnic_rd_shm *s, uint32_t ack)
+{
+	struct rnic_rd_msg *m;
+
+	while ((m = list_first(&s->sent, struct rnic_rd_msg, link)) &&
+	       (int32_t)(ack - m->first) >= 0) {
+		struct rnic_rd_req *q = rnic_rd_req(m);
+
+		list_del(&m->link);
+		m->acked = m->n;
+		if (!q->handle || q->answered || q->status) {
+			if (q->handle && !q->answered)
+				s->peer->reads--;
+			rnic_rd_complete(q);
+		} else {
+			list_add_tail(&m->link, &s->peer->unanswered);
+		}
+	}
+}
+
+static void nak_in(struct rnic_rd_shm *s, const struct rec *r)
+{
+	static const uint8_t status[] = {[0] = IBV_WC_LOC_PROT_ERR,
+					 [WIRE_RD_ACCESS] = IBV_WC_REM_ACCESS_ERR,
+					 [WIRE_RD_INVALID] = IBV_WC_REM_INV_REQ_ERR,
+					 [WIRE_RD_OPERATION] = IBV_WC_REM_OP_ERR};
+	struct rnic_rd_msg *m;
+
+	list_for_each (m, &s->sent, link)
+		if (m->first == r->seq && r->imm <= WIRE_RD_OPERATION && r->imm != WIRE_RD_RNR) {
+			rnic_rd_req(m)->status = status[r->imm];
+			return;
+		}
+	/* It may be refused before all of it was sent. */
+	m = list_first(&s->requests, struct rnic_rd_msg, link);
+	if (m && m->first == r->seq && m->begun && r->imm <= WIRE_RD_OPERATION) {
+		rnic_rd_req(m)->status = status[r->imm];
+		m->sent = UINT32_MAX;
+		list_del(&m->link);
+		list_add_tail(&m->link, &s->sent);
+	}
+}
+
+/* Everything from this request on is sent again, later. */
+static void rnr_in(struct rnic_rd_shm *s, const struct rec *r)
+{
+	struct rnic_rd_msg *m;
+	uint64_t now = util_now_ns();
+
+	s->rd->stats.rnr_received++;
+	while ((m = list_last(&s->sent, struct rnic_rd_msg, link)) &&
+	       (int32_t)(m->first - r->seq) >= 0) {
+		list_del(&m->link);
+		list_add(&m->link, &s->requests);
+	}
+	list_for_each (m, &s->requests, link)
+		if (m->begun && !m->skip)
+			m->sent = 0;
+	m = list_first(&s->requests, struct rnic_rd_msg, link);
+	if (!m || m->first != r->seq || m->skip)
+		return;
+	s->rnr = true;
+	if (s->rnr_seq != r->seq) {
+		s->rnr_seq = r->seq;
+		s->rnr_deadline = s->rd->rnr_retry >= 7
+					  ? UINT64_MAX
+					  : now + s->rd->rnr_retry * rnic_rnr_ns((uint8_t)r->imm);
+	}
+	if (s->rnr_deadline != UINT64_MAX)
+		rnic_timer_arm(s->rd->e, &s->peer->timer, s->rnr_deadline);
+}
+
+static void word_in(struct rnic_rd_shm *s, const uint8_t *body, size_t len)
+{
+	uint64_t w[2];
+
+	if (len != sizeof(w)) {
+		s->broken = true;
+		return;
+	}
+	memcpy(w, body, sizeof(w));
+	s->can_fetch = s->link.pid > 0 && !shm_copy_probe(s->link.pid, w[0], w[1]);
+	s->owe_found = true;
+	s->owe = true;
+}
+
+static void response_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
+{
+	uint64_t value = 0;
+
+	if (r->op != REC_DATA) {
+		if (len != sizeof(value)) {
+			s->broken = true;
+			return;
+		}
+		memcpy(&value, body, sizeof(value));
+	}
+	switch (r->op) {
+	case REC_DATA:
+		rnic_rd_got_data(s->peer, r->imm, r->off, body, len, r->flags & REC_LAST);
+		break;
+	case REC_VALUE:
+		rnic_rd_got_value(s->peer, r->imm, value);
+		break;
+	default:
+		rnic_rd_got_error(s->peer, r->imm, value <= UINT8_MAX ? (uint8_t)value : 0);
+		break;
+	}
+}
+
+/* ---- the ring ---- */
+
+static void record(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
+{
+	/* Not further than we have sent. */
+	if ((int32_t)(s->seq - r->ack) < 0) {
+		s->broken = true;
+		return;
+	}
+	if (r->op == REC_NAK)
+		nak_in(s, r);
+	acked(s, r->ack);
+	switch (r->op) {
+	case REC_SEND ... REC_VOID:
+		request_in(s, r, body, len);
+		break;
+	case REC_DATA ... REC_ERROR:
+		response_in(s, r, body, len);
+		break;
+	case REC_RNR:
+		rnr_in(s, r);
+		break;
+	case REC_READY:
+		s->rnr = false;
+		break;
+	case REC_WORD:
+		word_in(s, body, len);
+		break;
+	case REC_FOUND:
+		s->reachable = r->imm;
+		break;
+	case REC_ACK:
+	case REC_NAK:
+		break;
+	default:
+		s->broken = true;
+		break;
+	}
+}
+
+bool rnic_rd_shm_look(struct rnic_rd_shm *s)
+{
+	const void *rec;
+	uint32_t len;
+	int n, ret = 0;
+
+	for (n = 0; n < LOOK_MAX && !s->broken; n++) {
+		struct rec r;
+
+		ret = shm_ring_peek(&s->link.rx, &rec, &len);
+		if (ret <= 0)
+			break;
+		if (len < sizeof(r)) {
+			s->broken = true;
+			break;
+		}
+		memcpy(&r, rec, sizeof(r));
+		record(s, &r, (const uint8_t *)rec + sizeof(r), len - sizeof(r));
+		shm_ring_release(&s->link.rx);
+	}
+	if (ret < 0 || s->broken) {
+		rnic_rd_peer_dead(s->peer, IBV_WC_RETRY_EXC_ERR, "it has sent nonsense");
+		return true;
+	}
+	if (!n && !s->link.tx.full)
+		return false;
+	s->peer->heard = s->rd->e->now;
+	rnic_rd_shm_pump(s);
+	if (n)
+		shm_link_ring_room(&s->link);
+	if (s->owe || s->n_naks || s->owe_rnr)
+		rnic_due_add(s->rd->e, &s->peer->due, s->rd->e->now);
+	return n;
+}
+
+void rnic_rd_shm_wake(struct rnic_rd *rd)
+{
+	struct rnic_rd_shm *s;
+
+	list_for_each (s, &rd->links, all)
+		if (s->waiting && s->peer) {
+			s->owe_ready = true;
+			rnic_rd_shm_ack(s);
+		}
+}
