@@ -62,11 +62,13 @@ void rnic_swqe_set_ah(struct rnic_swqe *w, const struct rnic_ah *ah, uint32_t qp
 	w->label = ah->label;
 }
 
-static int set_ud(struct rnic_swqe *w, const struct ibv_send_wr *wr)
+static int set_ud(struct rnic_swqe *w, const struct ibv_send_wr *wr, bool rd)
 {
 	const struct rnic_ah *ah = (const struct rnic_ah *)wr->wr.ud.ah;
 
 	if (!ah || wr->wr.ud.remote_qpn > 0xffffff)
+		return EINVAL;
+	if (rd && (ah->multicast || !wr->wr.ud.remote_qpn))
 		return EINVAL;
 	rnic_swqe_set_ah(w, ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 	return 0;
@@ -75,11 +77,11 @@ static int set_ud(struct rnic_swqe *w, const struct ibv_send_wr *wr)
 static int set_target(const struct rnic_qp *qp, struct rnic_swqe *w, const struct ibv_send_wr *wr)
 {
 	if (qp->ibv.qp_type == IBV_QPT_UD)
-		return set_ud(w, wr);
+		return set_ud(w, wr, false);
 	/* struct ibv_send_wr has room for a peer or for a key, not for both. */
 	if (rnic_is_rd(qp))
 		return wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM
-			       ? set_ud(w, wr)
+			       ? set_ud(w, wr, true)
 			       : EOPNOTSUPP;
 	switch (wr->opcode) {
 	case IBV_WR_ATOMIC_CMP_AND_SWP:

@@ -71,14 +71,17 @@ static void grow_paths(struct rnic_rd *rd)
 	}
 }
 
-static void path_public(struct rnic_rd_path *p)
+/* Makes the path known by the place that it leads to. */
+static void path_public(struct rnic_rd_path *p, uint32_t qpn, uint32_t label)
 {
 	struct rnic_rd *rd = p->rd;
 	struct rnic_rd_path **slot;
 
 	if (rd->n_paths > rd->path_mask)
 		grow_paths(rd);
-	slot = &rd->paths[hash_place(p->addr, p->qpn, p->sgid, p->label) & rd->path_mask];
+	p->qpn = qpn; /* not before: growing the table takes along those that have one */
+	p->label = label;
+	slot = &rd->paths[hash_place(p->addr, qpn, p->sgid, label) & rd->path_mask];
 	p->chain = *slot;
 	*slot = p;
 }
@@ -118,9 +121,7 @@ struct rnic_rd_path *rnic_rd_path_get(struct rnic_rd *rd, struct in_addr addr, u
 	p = sock ? path_new(rd, sock, addr, (uint16_t)(qpn >> 8), sgid) : NULL;
 	if (!p)
 		return NULL;
-	p->qpn = qpn;
-	p->label = label;
-	path_public(p);
+	path_public(p, qpn, label);
 	return p;
 }
 

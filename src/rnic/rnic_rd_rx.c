@@ -23,6 +23,9 @@
 #define RESETS_PER_S 1000
 /* How often a silent peer is asked whether it lives. */
 #define PROBE_NS (250 * UTIL_NS_PER_MS)
+/* In the place of an opcode: nothing is to be done; a message was given up. */
+#define EVENT_NONE 0xff
+#define EVENT_SKIP 0xfe
 
 static void refuse(struct rnic_rd_peer *peer, uint32_t psn, enum wire_rd_reason reason)
 {
@@ -171,17 +174,46 @@ static void drop_spent(struct rnic_rd_peer *peer)
 	}
 }
 
-/* The turn of a message that has its receive. Earlier ones that have not come are void: their
- * sender has skipped them. */
+/* Messages before `ssn` are not coming any more: their receives go back, the last one first,
+ * so that they are in their old order again, and whoever waits for one is told. */
+static void void_before(struct rnic_rd_peer *peer, uint32_t ssn)
+{
+	struct rnic_rd_hold *h = list_last(&peer->holds, struct rnic_rd_hold, link);
+	bool back = false;
+
+	while (h && &h->link != &peer->holds) {
+		struct rnic_rd_hold *before = list_entry(h->link.prev, struct rnic_rd_hold, link);
+
+		if (rd_seq_before(h->ssn, ssn)) {
+			back |= !h->spent;
+			hold_free(peer, h, true);
+		}
+		h = before;
+	}
+	if (rd_seq_before(peer->ssn_held, ssn))
+		peer->ssn_held = ssn;
+	if (back)
+		rnic_rsp_wake(peer->rd->e, peer->rd->qp->rq);
+}
+
+/* The sender has given up message `ssn`, some of which may be here. */
+static void skipped(struct rnic_rd_peer *peer, uint32_t ssn)
+{
+	if (rd_seq_before(ssn, peer->ssn_done))
+		return;
+	void_before(peer, ssn + 1);
+	peer->ssn_done = ssn + 1;
+	drop_spent(peer);
+}
+
+/* The turn of a message that has its receive. */
 static void complete_hold(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
 {
-	struct rnic_rd_hold *h, *tmp;
+	struct rnic_rd_hold *h;
 
-	list_for_each_safe (h, tmp, &peer->holds, link) {
-		if (!rd_seq_before(h->ssn, ev->ssn))
-			break;
-		hold_free(peer, h, true);
-	}
+	if (rd_seq_before(ev->ssn, peer->ssn_done))
+		return; /* void: some of it was skipped */
+	void_before(peer, ev->ssn);
 	peer->ssn_done = ev->ssn + 1;
 	h = hold_find(peer, ev->ssn);
 	if (!h)
@@ -263,6 +295,10 @@ refused:
 /* False: it has to wait. */
 static bool run(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
 {
+	if (ev->opcode == EVENT_SKIP) {
+		skipped(peer, ev->ssn);
+		return true;
+	}
 	if (ev->opcode != WIRE_OP_READ_REQ && ev->opcode != WIRE_OP_ATOMIC_REQ) {
 		complete_hold(peer, ev);
 		return true;
@@ -397,14 +433,14 @@ static bool whole_send(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev
 }
 
 /* Places what a request packet brings. False: it counts as not received. `ev` is what has to
- * happen in its turn; its opcode is 0xff when that is nothing. */
+ * happen in its turn; its opcode is EVENT_NONE when that is nothing. */
 static bool request_in(struct rnic_rd_peer *peer, const struct wire_seg *seg,
 		       const uint8_t *payload, size_t len, struct rnic_rd_event *ev)
 {
 	ev->opcode = seg->opcode;
 	switch (seg->opcode) {
 	case WIRE_OP_WRITE:
-		ev->opcode = 0xff;
+		ev->opcode = EVENT_NONE;
 		return place_write(peer, ev->psn, seg, payload, len);
 	case WIRE_OP_READ_REQ:
 		return !wire_read_req_decode(&ev->read, payload, len);
@@ -423,7 +459,7 @@ static bool request_in(struct rnic_rd_peer *peer, const struct wire_seg *seg,
 		if (!place_send(peer, ev, seg, payload, len))
 			return false;
 		if (!seg->last)
-			ev->opcode = 0xff;
+			ev->opcode = EVENT_NONE;
 		return true;
 	}
 }
@@ -537,12 +573,49 @@ static void note(struct rnic_rd_peer *peer, unsigned int lane, size_t len, bool 
 	peer->asked |= ask;
 }
 
+/* A request packet has done what it could do at once; the rest is done in its turn. */
+static void in_its_turn(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
+{
+	struct rnic_rd_event *kept = NULL;
+
+	if (ev->opcode != EVENT_NONE) {
+		kept = event_keep(peer, ev);
+		if (!kept)
+			return;
+	}
+	if (rd_rx_mark(&peer->lane[RNIC_RD_REQ].rx, ev->psn)) {
+		if (kept) {
+			list_del(&kept->link);
+			peer->n_events--;
+			free(kept);
+		}
+		return;
+	}
+	rnic_rd_events(peer);
+}
+
+static void skip_packet(struct rnic_rd_peer *peer, const struct wire_rd *h, const uint8_t *body,
+			size_t len)
+{
+	struct rnic_rd_event ev = {.psn = h->psn, .opcode = EVENT_NONE};
+
+	if (h->flags & WIRE_RD_RESPONSE) {
+		rd_rx_mark(&peer->lane[RNIC_RD_RSP].rx, h->psn);
+		return;
+	}
+	if (len) {
+		ev.opcode = EVENT_SKIP;
+		ev.ssn = wire_rd_skip_decode(body);
+	}
+	in_its_turn(peer, &ev);
+}
+
 /* A request that is in the window. */
 static void request_packet(struct rnic_rd_peer *peer, const struct wire_rd *h,
 			   const struct wire_seg *seg, const uint8_t *payload, size_t len)
 {
 	struct rnic_rd_lane *lane = &peer->lane[RNIC_RD_REQ];
-	struct rnic_rd_event ev = {.psn = h->psn, .from = peer->reply}, *kept = NULL;
+	struct rnic_rd_event ev = {.psn = h->psn, .from = peer->reply};
 	bool send = seg->opcode == WIRE_OP_SEND || seg->opcode == WIRE_OP_SEND_SE ||
 		    seg->opcode == WIRE_OP_SEND_IMM || seg->opcode == WIRE_OP_SEND_IMM_SE;
 	bool done;
@@ -560,18 +633,7 @@ static void request_packet(struct rnic_rd_peer *peer, const struct wire_rd *h,
 	}
 	if (!request_in(peer, seg, payload, len, &ev))
 		return;
-	if (ev.opcode != 0xff) {
-		kept = event_keep(peer, &ev);
-		if (!kept)
-			return;
-	}
-	if (rd_rx_mark(&lane->rx, h->psn) && kept) {
-		list_del(&kept->link);
-		peer->n_events--;
-		free(kept);
-		return;
-	}
-	rnic_rd_events(peer);
+	in_its_turn(peer, &ev);
 }
 
 static void data_in(struct rnic_rd_peer *peer, const struct wire_rd *h, const uint8_t *body,
@@ -595,8 +657,7 @@ static void data_in(struct rnic_rd_peer *peer, const struct wire_rd *h, const ui
 		peer->urgent = true;
 	}
 	if (h->flags & WIRE_RD_SKIP) {
-		if (!rd_rx_mark(&lane->rx, h->psn) && l == RNIC_RD_REQ)
-			rnic_rd_events(peer);
+		skip_packet(peer, h, body, len);
 		return;
 	}
 	hdr = wire_rd_seg_decode(&seg, h, body, len);
@@ -727,7 +788,7 @@ void rnic_rd_packet(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct 
 
 static void settle_acks(struct rnic_rd_peer *peer, uint64_t now)
 {
-	uint32_t many = peer->rd->room / 4;
+	uint32_t many = peer->rd->room / 8;
 
 	if (!peer->owe[0] && !peer->owe[1])
 		return;

@@ -67,12 +67,17 @@ static bool is_tagged(const struct rnic_rd_msg *m, uint32_t i)
 	       (m->kind == RNIC_RD_WRITE_IMM && i < m->n - 1);
 }
 
+static bool takes_receive(const struct rnic_rd_msg *m)
+{
+	return m->kind == RNIC_RD_SEND || m->kind == RNIC_RD_WRITE_IMM;
+}
+
 static size_t packet_len(const struct rnic_rd_msg *m, uint32_t i)
 {
 	uint64_t off;
 
 	if (m->skip)
-		return WIRE_RD_HDR;
+		return WIRE_RD_HDR + (takes_receive(m) ? WIRE_RD_SKIP_LEN : 0);
 	return WIRE_RD_HDR + (is_tagged(m, i) ? WIRE_TAGGED_HDR : WIRE_UNTAGGED_HDR) +
 	       part(m, i, &off);
 }
@@ -262,6 +267,8 @@ static size_t build(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint32_t i
 	uint32_t n, crc;
 
 	if (m->skip) {
+		if (takes_receive(m))
+			len += wire_rd_skip_encode(m->ssn, buf + len);
 		wire_rd_seal(buf, len);
 		return len;
 	}
@@ -350,7 +357,7 @@ void rnic_rd_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 		rnic_rd_shm_send(peer, m);
 		return;
 	}
-	if (m->kind == RNIC_RD_SEND || m->kind == RNIC_RD_WRITE_IMM)
+	if (takes_receive(m))
 		m->ssn = peer->ssn++;
 	list_add_tail(&m->link, &lane->msgs);
 	if (lane->held || !may_number(peer, m))
@@ -688,7 +695,8 @@ void rnic_rd_nak_in(struct rnic_rd_peer *peer, uint32_t psn, const struct wire_r
 		peer->rnr = false;
 		return;
 	}
-	if (!m || !m->begun || m->skip || rd_board_acked(&lane->board, psn))
+	/* Reads are answered, never refused this way. */
+	if (!m || !m->begun || m->skip || is_read(m) || rd_board_acked(&lane->board, psn))
 		return; /* old news */
 	if (nak->reason == WIRE_RD_RNR) {
 		rnr_in(peer, m, nak->arg);

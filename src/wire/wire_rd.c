@@ -97,7 +97,9 @@ static bool body_fits(const struct wire_rd *h, size_t len)
 	case WIRE_RD_REFUSE:
 		return len == WIRE_RD_HELLO;
 	case WIRE_RD_DATA:
-		return h->flags & WIRE_RD_SKIP ? len == 0 : len >= WIRE_TAGGED_HDR;
+		if (h->flags & WIRE_RD_SKIP)
+			return len == 0 || len == WIRE_RD_SKIP_LEN;
+		return len >= WIRE_TAGGED_HDR;
 	case WIRE_RD_ACK:
 		return len == (size_t)h->count * sizeof(uint64_t);
 	case WIRE_RD_NAK:
@@ -183,6 +185,17 @@ int wire_rd_nak_decode(struct wire_rd_nak *n, const void *buf, size_t len)
 	n->reason = b[0];
 	n->arg = b[1];
 	return n->reason >= WIRE_RD_RNR && n->reason <= WIRE_RD_READY ? 0 : -EPROTO;
+}
+
+size_t wire_rd_skip_encode(uint32_t ssn, void *buf)
+{
+	put_be32(buf, ssn);
+	return WIRE_RD_SKIP_LEN;
+}
+
+uint32_t wire_rd_skip_decode(const void *buf)
+{
+	return get_be32(buf);
 }
 
 size_t wire_rd_error_encode(const struct wire_rd_error *e, void *buf)

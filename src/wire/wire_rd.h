@@ -23,7 +23,7 @@
  *   28  body
  *
  * Bodies: INIT, CHALLENGE, ACCEPT and REFUSE carry a hello; DATA a DDP segment (wire_rdmap.h)
- * with its payload, or nothing when SKIP is set; ACK a bitmap; NAK a reason; RESET, PROBE and
+ * with its payload, or when SKIP is set nothing, or the number (4) that the message has among those that take a receive; ACK a bitmap; NAK a reason; RESET, PROBE and
  * BYE nothing. Lengths must fit exactly.
  *
  * Pure: no sockets, no allocation. Decoders accept any bytes.
@@ -100,6 +100,12 @@ struct wire_rd_nak {
 	uint8_t reason, arg;
 };
 #define WIRE_RD_NAK_LEN 4
+
+/* Body of a SKIP for a message that would have taken a receive: its number, as the DDP header
+ * has it in MSN. Others have none. */
+#define WIRE_RD_SKIP_LEN 4
+size_t wire_rd_skip_encode(uint32_t ssn, void *buf);
+uint32_t wire_rd_skip_decode(const void *buf);
 
 /* Payload of the Terminate in lane 1 that answers a Read or an Atomic that was refused:
  * the handle that the request named (4), reason (1), 0 (3). */
