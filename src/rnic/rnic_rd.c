@@ -176,8 +176,9 @@ static int new_life(struct rnic_rd *rd)
 	struct rnic_sq *sq = &rd->qp->sq;
 	int err;
 
+	err = util_random_key(rd->secret, sizeof(rd->secret));
 	do
-		err = util_random_key(&rd->life, sizeof(rd->life));
+		err = err ? err : util_random_key(&rd->life, sizeof(rd->life));
 	while (!err && !(uint32_t)rd->life);
 	for (uint32_t i = 0; i < sq->cap; i++)
 		sq->slots[i] = i;
@@ -295,8 +296,6 @@ int rnic_rd_open(struct rnic_qp *qp)
 	rd_pool_init(&rd->pool, POOL_KEEP);
 	faults(rd);
 	err = tables(rd);
-	if (!err)
-		err = util_random_key(rd->secret, sizeof(rd->secret));
 	if (!err)
 		err = new_life(rd);
 	if (!err)

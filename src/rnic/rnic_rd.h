@@ -130,6 +130,9 @@ struct rnic_rd_peer {
 	struct list_head link;              /* on rd->peers */
 	struct list_head paths;             /* at least one */
 	uint64_t life, local_id, remote_id; /* remote_id 0: not accepted yet */
+	struct rnic_rd_peer *namesake;      /* the next of this life's low half */
+	uint64_t doubted; /* since somebody else claims its place; 0: nobody does */
+	bool named;       /* an address handle led here */
 	uint32_t qpn;
 	struct in_addr addr; /* where it was found first */
 	uint16_t mtu;
@@ -153,6 +156,7 @@ struct rnic_rd_peer {
 	uint64_t refused; /* since when its machine says that nobody listens; 0: it does not */
 
 	/* Receiving. */
+	uint64_t data_at;  /* when a request packet last came */
 	uint32_t ssn_done; /* the next to complete */
 	uint32_t ssn_held; /* the next that has no receive yet */
 	struct list_head holds, events;
@@ -194,7 +198,7 @@ struct rnic_rd_path {
 	/* Contact. */
 	uint64_t nonce, cookie, since, refused;
 	uint32_t qkey;
-	uint8_t tries;
+	uint8_t tries, challenges;
 
 	/* For reports. */
 	uint64_t completions, completed_bytes, per_kb;
@@ -243,7 +247,7 @@ struct rnic_rd {
 	uint32_t handle;            /* the last one given */
 	struct rnic_table *ids;     /* low half of local_id → peer */
 	struct rnic_table *remote;  /* low half of remote_id → peer */
-	struct rnic_table *lives;   /* low half of life → peer */
+	struct rnic_table *lives;   /* low half of life → peers, chained */
 	struct rnic_table *handles; /* → request that waits for a response */
 	struct rnic_table *addrs;   /* → number of peers there */
 	struct list_head peers, all_paths, contacts, socks, touched, starved;
@@ -256,6 +260,7 @@ struct rnic_rd {
 	struct rnic_rd_sock *fast;
 	struct rnic_rd_path *run_path; /* the last run_n bursts all went there */
 	uint32_t run_n;
+	uint64_t evicted;   /* when room was last made */
 	uint64_t resets_at; /* when RESETs were last counted anew */
 	uint32_t resets;
 	struct rnic_fault fault;
@@ -305,28 +310,53 @@ void rnic_rd_wake(struct rnic_rd *rd);
 void rnic_rd_fail(struct rnic_rd_req *r, enum ibv_wc_status status);
 void rnic_rd_completed(struct rnic_rd *rd, struct rnic_cq *cq, struct ibv_wc *wc, bool solicited);
 
-/* ---- rnic_rd_pair.c: finding peers and losing them ---- */
+/* ---- rnic_rd_path.c ---- */
 
-struct rnic_rd_path *rnic_rd_path_get(struct rnic_rd *rd, struct in_addr addr, uint32_t qpn,
-				      uint8_t sgid, uint32_t label);
+/* By what an address handle and a number name; find: NULL, get: makes it. */
 struct rnic_rd_path *rnic_rd_path_find(struct rnic_rd *rd, struct in_addr addr, uint32_t qpn,
 				       uint8_t sgid, uint32_t label);
+struct rnic_rd_path *rnic_rd_path_get(struct rnic_rd *rd, struct in_addr addr, uint32_t qpn,
+				      uint8_t sgid, uint32_t label);
 /* The path that a packet of this peer came over, made if there is none yet. */
 struct rnic_rd_path *rnic_rd_path_seen(struct rnic_rd_peer *peer, struct rnic_rd_sock *sock,
 				       const struct sockaddr_in *from, uint8_t sgid);
+/* The peer at its end is known. */
+void rnic_rd_path_up(struct rnic_rd_path *path, struct rnic_rd_peer *peer);
+void rnic_rd_path_free(struct rnic_rd_path *path);
 /* Queues a request: at its peer, or until its path is up. */
 void rnic_rd_route(struct rnic_rd_path *path, struct rnic_rd_req *r);
+void rnic_rd_contact_over(struct rnic_rd_path *path);
+void rnic_rd_contact_failed(struct rnic_rd_path *path, enum ibv_wc_status status);
+
+/* ---- rnic_rd_pair.c: finding out who is there ---- */
+
+void rnic_rd_contact(struct rnic_rd_path *path);
 void rnic_rd_contact_fire(struct rnic_rd_path *path, uint64_t now);
 void rnic_rd_hello(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct sockaddr_in *from,
 		   uint8_t sgid, const struct wire_rd *h, const uint8_t *body);
-/* The peer is given up: everything outstanding fails with `status`. */
+
+/* ---- rnic_rd_peer.c: peers ---- */
+
+/* The peer of this life. A life is no secret, so anybody can claim one: it counts together with
+ * the address, with an id that only the peer can know (0: none), or when we have asked. */
+struct rnic_rd_peer *rnic_rd_peer_find(const struct rnic_rd *rd, uint64_t life, struct in_addr addr,
+				       uint64_t id);
+/* NULL: no memory, or no room. */
+struct rnic_rd_peer *rnic_rd_peer_new(struct rnic_rd *rd, struct in_addr addr,
+				      const struct wire_rd_hello *hello, uint64_t id);
+/* It has told the id that it wants to see. */
+void rnic_rd_peer_accepted(struct rnic_rd_peer *peer, uint64_t remote_id);
+/* A peer that has never answered is of no use without somebody who asks it. */
+void rnic_rd_peer_unasked(struct rnic_rd *rd, struct rnic_rd_peer *peer);
+/* It is given up: everything outstanding fails with `status`. */
 void rnic_rd_peer_dead(struct rnic_rd_peer *peer, enum ibv_wc_status status, const char *why);
 void rnic_rd_peer_free(struct rnic_rd_peer *peer);
-void rnic_rd_path_free(struct rnic_rd_path *path);
 /* Somebody's machine says that nobody listens there. */
 void rnic_rd_unreachable(struct rnic_rd *rd, const struct sockaddr_in *where);
 /* A peer that we expect something of: watches that it lives. */
 void rnic_rd_watch(struct rnic_rd_peer *peer, uint64_t now);
+/* Whether anything is expected of the peer. */
+bool rnic_rd_expects(const struct rnic_rd_peer *peer);
 /* Gives up a peer that has been silent for too long. True: it is gone. */
 bool rnic_rd_check_alive(struct rnic_rd_peer *peer, uint64_t now);
 

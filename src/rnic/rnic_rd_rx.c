@@ -69,11 +69,25 @@ static void hold_free(struct rnic_rd_peer *peer, struct rnic_rd_hold *h, bool ba
 	free(h);
 }
 
-static bool take(struct rnic_rd *rd, struct rnic_rwqe *wqe)
+/* A message whose turn it is gets what there is. Those that come early leave a quarter of the
+ * receives to other peers: their sender may never send what is missing. */
+static bool may_take(const struct rnic_rd_peer *peer)
 {
-	struct rnic_qp *qp = rd->qp;
+	const struct rnic_rq *rq = peer->rd->qp->rq;
+
+	return peer->ssn_held == peer->ssn_done || peer->rd->n_peers == 1 ||
+	       3 * (rq->tail - rq->head) > rq->held;
+}
+
+static bool take(struct rnic_rd_peer *peer, struct rnic_rwqe *wqe)
+{
+	struct rnic_qp *qp = peer->rd->qp;
 	bool low;
 
+	if (!may_take(peer)) {
+		rnic_rq_wait(qp->rq, &qp->rsp.wait_link);
+		return false;
+	}
 	if (!rnic_rq_take(qp->rq, wqe, &qp->rsp.wait_link, &low))
 		return false;
 	if (low)
@@ -112,7 +126,7 @@ static struct rnic_rd_hold *hold_get(struct rnic_rd_peer *peer, uint32_t ssn, ui
 		h = calloc(1, sizeof(*h) + rq->max_sge * sizeof(struct ibv_sge));
 		if (!h)
 			return NULL;
-		if (!take(peer->rd, &h->wqe)) {
+		if (!take(peer, &h->wqe)) {
 			free(h);
 			starve(peer, psn);
 			return NULL;
@@ -160,6 +174,17 @@ static void received(struct rnic_rd_peer *peer, const struct rnic_rwqe *wqe,
 		wc.imm_data = htonl(ev->imm);
 	}
 	rnic_rd_completed(peer->rd, peer->rd->qp->rcq, &wc, se);
+}
+
+static void ready(struct rnic_rd_peer *peer)
+{
+	struct wire_rd_nak nak = {WIRE_RD_READY, 0};
+	uint8_t body[WIRE_RD_NAK_LEN];
+
+	list_del(&peer->starved_link);
+	peer->starved = false;
+	wire_rd_nak_encode(&nak, body);
+	rnic_rd_control(peer, peer->reply, WIRE_RD_NAK, peer->starved_psn, body, sizeof(body));
 }
 
 /* Messages that were refused and whose turn it is. */
@@ -222,6 +247,8 @@ static void complete_hold(struct rnic_rd_peer *peer, const struct rnic_rd_event 
 		received(peer, &h->wqe, ev, IBV_WC_SUCCESS);
 	hold_free(peer, h, false);
 	drop_spent(peer);
+	if (peer->starved)
+		ready(peer); /* the next one may have it now */
 }
 
 /* ---- events ---- */
@@ -415,7 +442,7 @@ static bool whole_send(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev
 	if (!seg->last || seg->mo || ev->psn != lane->rx.next || seg->msn != peer->ssn_done ||
 	    peer->n_holds || peer->n_events)
 		return false;
-	if (!take(peer->rd, wqe)) {
+	if (!take(peer, wqe)) {
 		starve(peer, ev->psn);
 		return true;
 	}
@@ -650,6 +677,7 @@ static void data_in(struct rnic_rd_peer *peer, const struct wire_rd *h, const ui
 		peer->urgent = true;
 	}
 	note(peer, l, len, h->flags & WIRE_RD_ASK);
+	peer->data_at = peer->rd->e->now;
 	if (seen != RD_NEW)
 		return;
 	if (h->psn != lane->rx.next) {
@@ -853,6 +881,11 @@ void rnic_rd_peer_fire(struct rnic_timer *t, uint64_t now)
 
 	if (rnic_rd_check_alive(peer, now))
 		return;
+	/* A sender that lives would try again and again to bring what is missing. */
+	if (peer->n_holds && now - peer->data_at > peer->rd->timeout) {
+		rnic_rd_peer_dead(peer, IBV_WC_RETRY_EXC_ERR, "it does not end what it has begun");
+		return;
+	}
 	if (peer->shm)
 		rnic_rd_shm_expire(peer->shm, now);
 	if (peer->rnr && now >= peer->rnr_until) {
@@ -871,15 +904,8 @@ void rnic_rd_peer_fire(struct rnic_timer *t, uint64_t now)
 void rnic_rd_wake(struct rnic_rd *rd)
 {
 	struct rnic_rd_peer *peer;
-	struct wire_rd_nak nak = {WIRE_RD_READY, 0};
-	uint8_t body[WIRE_RD_NAK_LEN];
 
 	rnic_rd_shm_wake(rd);
-	wire_rd_nak_encode(&nak, body);
-	while ((peer = list_first(&rd->starved, struct rnic_rd_peer, starved_link))) {
-		list_del(&peer->starved_link);
-		peer->starved = false;
-		rnic_rd_control(peer, peer->reply, WIRE_RD_NAK, peer->starved_psn, body,
-				sizeof(body));
-	}
+	while ((peer = list_first(&rd->starved, struct rnic_rd_peer, starved_link)))
+		ready(peer);
 }

@@ -488,11 +488,26 @@ static void introduce(struct rnic_rd_shm *s)
 	}
 }
 
+static bool is_own(const struct rnic_rd *rd, struct in_addr addr)
+{
+	const struct rnic_device *dev = rd->qp->ctx->dev;
+
+	if (ntohl(addr.s_addr) >> 24 == 127)
+		return true;
+	for (int i = 0; i < dev->n_addr; i++)
+		if (dev->addr[i].addr.s_addr == addr.s_addr)
+			return true;
+	return false;
+}
+
+/* Of this life, and on this host. */
 static struct rnic_rd_peer *peer_of(const struct rnic_rd *rd, uint64_t life)
 {
 	struct rnic_rd_peer *peer = rnic_table_get(rd->lives, (uint32_t)life);
 
-	return peer && peer->life == life ? peer : NULL;
+	while (peer && (peer->life != life || !is_own(rd, peer->addr)))
+		peer = peer->namesake;
+	return peer;
 }
 
 /* The link is up. The other says who it is; it must be a peer that we have, without a link. */
@@ -567,18 +582,6 @@ static bool shm_watch(struct rnic_rd_shm *s)
 	}
 	list_add_tail(&s->all, &s->rd->links);
 	return true;
-}
-
-static bool is_own(const struct rnic_rd *rd, struct in_addr addr)
-{
-	const struct rnic_device *dev = rd->qp->ctx->dev;
-
-	if (ntohl(addr.s_addr) >> 24 == 127)
-		return true;
-	for (int i = 0; i < dev->n_addr; i++)
-		if (dev->addr[i].addr.s_addr == addr.s_addr)
-			return true;
-	return false;
 }
 
 void rnic_rd_shm_try(struct rnic_rd_peer *peer, struct in_addr addr)

@@ -768,8 +768,7 @@ void rnic_rd_path_fire(struct rnic_timer *t, uint64_t now)
 	rnic_rd_path_arm(path);
 }
 
-/* Whether anything is expected of the peer. */
-static bool expects(const struct rnic_rd_peer *peer)
+bool rnic_rd_expects(const struct rnic_rd_peer *peer)
 {
 	return peer->reads || peer->rnr || !list_empty(&peer->lane[0].msgs) ||
 	       !list_empty(&peer->lane[1].msgs) || peer->n_holds || peer->n_events;
@@ -780,7 +779,7 @@ bool rnic_rd_check_alive(struct rnic_rd_peer *peer, uint64_t now)
 	uint64_t since = peer->heard > peer->waiting ? peer->heard : peer->waiting;
 
 	/* Of a process on this host the kernel tells. */
-	if (!expects(peer) || rnic_rd_shm_up(peer)) {
+	if (!rnic_rd_expects(peer) || rnic_rd_shm_up(peer)) {
 		peer->waiting = 0;
 		return false;
 	}

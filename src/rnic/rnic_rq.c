@@ -71,6 +71,13 @@ int rnic_rq_post(struct rnic_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 	return err;
 }
 
+static void wait_locked(struct rnic_rq *rq, struct list_head *waiter)
+{
+	rq->has_waiters = true;
+	if (list_empty(waiter))
+		list_add_tail(waiter, &rq->waiters);
+}
+
 bool rnic_rq_take(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *waiter, bool *low)
 {
 	bool got = false;
@@ -87,12 +94,17 @@ bool rnic_rq_take(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *w
 			*low = true;
 		}
 	} else if (waiter) {
-		rq->has_waiters = true;
-		if (list_empty(waiter))
-			list_add_tail(waiter, &rq->waiters);
+		wait_locked(rq, waiter);
 	}
 	pthread_mutex_unlock(&rq->lock);
 	return got;
+}
+
+void rnic_rq_wait(struct rnic_rq *rq, struct list_head *waiter)
+{
+	pthread_mutex_lock(&rq->lock);
+	wait_locked(rq, waiter);
+	pthread_mutex_unlock(&rq->lock);
 }
 
 void rnic_rq_hold(struct rnic_rq *rq)

@@ -7,8 +7,7 @@
 
 void rd_peer_open(struct rd_peer *p, struct end *target)
 {
-	struct sockaddr_in own = {.sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(own);
 	int size = 8 << 20;
 
@@ -159,8 +158,7 @@ void rd_peer_read(struct rd_peer *p, uint32_t psn, uint32_t stag, uint64_t to, u
 		  uint32_t handle)
 {
 	struct wire_seg seg = {.opcode = WIRE_OP_READ_REQ, .last = true, .qn = WIRE_QN_READ_REQ};
-	struct wire_read_req r = {
-		.sink_stag = handle, .len = len, .src_stag = stag, .src_to = to};
+	struct wire_read_req r = {.sink_stag = handle, .len = len, .src_stag = stag, .src_to = to};
 	uint8_t body[WIRE_READ_REQ_LEN];
 
 	wire_read_req_encode(&r, body);
@@ -257,8 +255,8 @@ bool rd_peer_listen(struct rd_peer *p, struct rd_got *g, unsigned int ms)
 			continue;
 		if (g->hello.cookie)
 			p->id = g->hello.id;
-		rd_peer_hello(p, g->hello.cookie ? WIRE_RD_ACCEPT : WIRE_RD_CHALLENGE,
-			      g->hello.id, g->hello.cookie ? 0 : 77);
+		rd_peer_hello(p, g->hello.cookie ? WIRE_RD_ACCEPT : WIRE_RD_CHALLENGE, g->hello.id,
+			      g->hello.cookie ? 0 : 77);
 	}
 	return false;
 }

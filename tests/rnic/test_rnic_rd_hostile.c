@@ -352,13 +352,12 @@ static void test_garbage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_far_ahead),      RIG_TEST(test_gap),
+		RIG_TEST(test_far_ahead),       RIG_TEST(test_gap),
 		RIG_TEST(test_message_numbers), RIG_TEST(test_unfinished),
-		RIG_TEST(test_unfinished_few), RIG_TEST(test_reads),
-		RIG_TEST(test_atomics),        RIG_TEST(test_writes),
+		RIG_TEST(test_unfinished_few),  RIG_TEST(test_reads),
+		RIG_TEST(test_atomics),         RIG_TEST(test_writes),
 		RIG_TEST(test_garbage),
 	};
 
-	cmocka_set_test_filter(getenv("F"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

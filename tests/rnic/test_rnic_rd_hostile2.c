@@ -75,8 +75,8 @@ static void bounded(size_t before, size_t more)
 
 static void test_acks(void **state)
 {
-	static const uint32_t acks[] = {1, 2, 63, 64, 8192, 1u << 30, 0x7fffffff, 0x80000000,
-					0xffffffff};
+	static const uint32_t acks[] = {1,        2,          63,         64,        8192,
+					1u << 30, 0x7fffffff, 0x80000000, 0xffffffff};
 	static struct rd_got g;
 	uint64_t ones[WIRE_RD_SACK_MAX];
 	struct stage s;
@@ -129,7 +129,10 @@ static void test_naks(void **state)
 	(void)state;
 	stage_open(&s, true);
 	for (uint64_t i = 0; i < 30; i++)
-		rd_post(&s.bh, i % 3 == 0 ? IBV_WR_SEND : i % 3 == 1 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
+		rd_post(&s.bh,
+			i % 3 == 0   ? IBV_WR_SEND
+			: i % 3 == 1 ? IBV_WR_RDMA_WRITE
+				     : IBV_WR_RDMA_READ,
 			i, 0, 5000, 0);
 	CHECK(rd_peer_listen(&s.h, &g, 2000));
 	/* Of everything, for every reason, and never an acknowledgement but of empty packets. */
@@ -236,8 +239,8 @@ static void test_wrong_ids(void **state)
 		struct wire_rd h = {.type = i % 2 ? WIRE_RD_RESET : WIRE_RD_BYE};
 
 		/* Ours with a bit flipped, the one for the other direction, random ones. */
-		h.id = i % 5 == 0 ? s.h.id ^ (UINT64_C(1) << i % 64)
-		       : i % 5 == 1 ? s.h.hello.id ^ (UINT64_C(1) << i % 64)
+		h.id = i % 5 == 0            ? s.h.id ^ (UINT64_C(1) << i % 64)
+		       : i % 5 == 1          ? s.h.hello.id ^ (UINT64_C(1) << i % 64)
 		       : i % 5 == 2 && i % 2 ? s.h.id
 					     : util_rand_next(rig_rand()) | 1;
 		if (h.type == WIRE_RD_BYE && h.id == s.h.id)
@@ -402,12 +405,12 @@ static void test_half_contacts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_acks),       RIG_TEST(test_naks),       RIG_TEST(test_responses),
-		RIG_TEST(test_wrong_ids),  RIG_TEST(test_small_hello), RIG_TEST(test_flood),
-		RIG_TEST(test_lives),      RIG_TEST(test_successors),
+		RIG_TEST(test_acks),          RIG_TEST(test_naks),
+		RIG_TEST(test_responses),     RIG_TEST(test_wrong_ids),
+		RIG_TEST(test_small_hello),   RIG_TEST(test_flood),
+		RIG_TEST(test_lives),         RIG_TEST(test_successors),
 		RIG_TEST(test_borrowed_life), RIG_TEST(test_half_contacts),
 	};
 
-	cmocka_set_test_filter(getenv("F"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
