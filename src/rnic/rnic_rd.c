@@ -156,6 +156,8 @@ static void leave(struct rnic_rd *rd, enum ibv_wc_status status)
 	struct rnic_rd_peer *peer;
 	struct rnic_rd_path *path;
 
+	while ((path = list_first(&rd->contacts, struct rnic_rd_path, link)))
+		rnic_rd_contact_failed(path, status);
 	while ((peer = list_first(&rd->peers, struct rnic_rd_peer, link))) {
 		if (peer->remote_id && peer->reply)
 			rnic_rd_control(peer, peer->reply, WIRE_RD_BYE, 0, NULL, 0);
@@ -211,10 +213,62 @@ void rnic_rd_modified(struct rnic_qp *qp, int mask)
 
 /* ---- making ---- */
 
+/* What is left when nobody has taken it down: in the child of a fork, where the engine is dead
+ * and its descriptors are closed. */
+static void discard_peer(struct rnic_rd_peer *peer)
+{
+	struct rnic_rd_event *ev;
+	struct rnic_rd_hold *h;
+	struct rnic_rd_msg *m;
+
+	while ((ev = list_first(&peer->events, struct rnic_rd_event, link))) {
+		list_del(&ev->link);
+		free(ev);
+	}
+	while ((h = list_first(&peer->holds, struct rnic_rd_hold, link))) {
+		list_del(&h->link);
+		free(h);
+	}
+	while ((m = list_first(&peer->lane[RNIC_RD_RSP].msgs, struct rnic_rd_msg, link))) {
+		list_del(&m->link);
+		free(m);
+	}
+	for (int l = 0; l < WIRE_RD_LANES; l++) {
+		rd_board_free(&peer->lane[l].board);
+		rd_rx_free(&peer->lane[l].rx);
+	}
+	list_del(&peer->link);
+	free(peer);
+}
+
+static void discard(struct rnic_rd *rd)
+{
+	struct rnic_rd_peer *peer;
+	struct rnic_rd_path *path;
+
+	rnic_rd_shm_discard(rd);
+	while ((peer = list_first(&rd->peers, struct rnic_rd_peer, link)))
+		discard_peer(peer);
+	while ((path = list_first(&rd->all_paths, struct rnic_rd_path, all))) {
+		list_del(&path->all);
+		free(path);
+	}
+	for (uint32_t i = 0; rd->groups && i <= rd->group_mask; i++)
+		while (rd->groups[i]) {
+			struct rnic_rd_group *g = rd->groups[i];
+
+			rd->groups[i] = g->chain;
+			free(g);
+		}
+	rnic_rd_io_discard(rd);
+}
+
 void rnic_rd_free(struct rnic_rd *rd)
 {
 	if (!rd)
 		return;
+	if (rd->e->dead)
+		discard(rd);
 	rnic_table_free(rd->ids);
 	rnic_table_free(rd->remote);
 	rnic_table_free(rd->lives);

@@ -132,6 +132,7 @@ struct rnic_rd_peer {
 	uint64_t life, local_id, remote_id; /* remote_id 0: not accepted yet */
 	struct rnic_rd_peer *namesake;      /* the next of this life's low half */
 	uint64_t doubted; /* since somebody else claims its place; 0: nobody does */
+	bool spoke;       /* it has said something since */
 	bool named;       /* an address handle led here */
 	uint32_t qpn;
 	struct in_addr addr; /* where it was found first */
@@ -199,6 +200,7 @@ struct rnic_rd_path {
 	uint64_t nonce, cookie, since, refused;
 	uint32_t qkey;
 	uint8_t tries, challenges;
+	bool alone; /* is not one of the peers that we know, whatever it says */
 
 	/* For reports. */
 	uint64_t completions, completed_bytes, per_kb;
@@ -338,9 +340,11 @@ void rnic_rd_hello(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct s
 /* ---- rnic_rd_peer.c: peers ---- */
 
 /* The peer of this life. A life is no secret, so anybody can claim one: it counts together with
- * the address, with an id that only the peer can know (0: none), or when we have asked. */
+ * the address, with an id that only the peer can know (0: none), or while we are asking. */
 struct rnic_rd_peer *rnic_rd_peer_find(const struct rnic_rd *rd, uint64_t life, struct in_addr addr,
 				       uint64_t id);
+/* Any that has this life and has answered. */
+struct rnic_rd_peer *rnic_rd_peer_namesake(const struct rnic_rd *rd, uint64_t life);
 /* NULL: no memory, or no room. */
 struct rnic_rd_peer *rnic_rd_peer_new(struct rnic_rd *rd, struct in_addr addr,
 				      const struct wire_rd_hello *hello, uint64_t id);
@@ -398,6 +402,8 @@ void rnic_rd_got_error(struct rnic_rd_peer *peer, uint32_t handle, uint8_t reaso
 
 int rnic_rd_io_open(struct rnic_rd *rd);
 void rnic_rd_io_close(struct rnic_rd *rd);
+/* Frees memory only. */
+void rnic_rd_io_discard(struct rnic_rd *rd);
 struct rnic_rd_sock *rnic_rd_sock(struct rnic_rd *rd, uint32_t label);
 /* One datagram, not part of a burst. */
 void rnic_rd_io_send(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,

@@ -659,3 +659,18 @@ void rnic_rd_io_close(struct rnic_rd *rd)
 		sock_close(s);
 	rd->fast = rd->main = NULL;
 }
+
+void rnic_rd_io_discard(struct rnic_rd *rd)
+{
+	struct rnic_rd_sock *s;
+	struct delayed *d;
+
+	while ((d = list_first(&rd->delayed, struct delayed, link))) {
+		list_del(&d->link);
+		free(d);
+	}
+	while ((s = list_first(&rd->socks, struct rnic_rd_sock, link))) {
+		list_del(&s->link);
+		sock_release(&s->io);
+	}
+}

@@ -17,6 +17,7 @@
 #include "util_siphash.h"
 #include "rnic_conn.h"
 #include "rnic_rd.h"
+#include "rnic_rd_shm.h"
 
 /* The first INIT is repeated after this, then twice as late, and so on. */
 #define CONTACT_NS     (10 * UTIL_NS_PER_MS)
@@ -82,9 +83,15 @@ void rnic_rd_contact_fire(struct rnic_rd_path *p, uint64_t now)
 	}
 	if (p->tries < 255)
 		p->tries++;
-	/* A cookie that nobody answers may be one of an earlier life: from the beginning. */
-	if (p->tries > 3)
+	/* A cookie that nobody answers may be one of an earlier life, a peer that does not answer
+	 * somebody else: from the beginning. */
+	if (p->tries > 3) {
 		p->cookie = 0;
+		if (p->peer && p->peer->remote_id) {
+			p->alone = true;
+			p->peer = NULL;
+		}
+	}
 	init_out(p);
 	contact_arm(p, now);
 }
@@ -123,10 +130,13 @@ static bool is_gone(struct rnic_rd_peer *peer)
 {
 	uint64_t now = util_now_ns();
 
-	if (peer->doubted && peer->heard > peer->doubted)
+	if (rnic_rd_shm_up(peer))
+		return false; /* of a process on this host the kernel tells */
+	if (peer->doubted && peer->spoke)
 		peer->doubted = 0;
 	if (!peer->doubted) {
 		peer->doubted = now;
+		peer->spoke = false;
 		if (peer->reply)
 			rnic_rd_control(peer, peer->reply, WIRE_RD_PROBE, 0, NULL, 0);
 	}
@@ -222,20 +232,31 @@ static struct rnic_rd_path *asked(struct rnic_rd *rd, uint64_t id)
 	return NULL;
 }
 
-static void challenge_in(struct rnic_rd_path *p, const struct wire_rd_hello *in)
+/* Who says that it is of this life. At an address where we know it, it is the peer; elsewhere it
+ * is asked under the peer's id, which only the peer itself can answer for. */
+static struct rnic_rd_peer *challenger(struct rnic_rd_path *p, const struct wire_rd_hello *in)
 {
 	struct rnic_rd *rd = p->rd;
-	struct rnic_rd_peer *peer = rnic_rd_peer_find(rd, in->life, p->addr, 0), *before = p->peer;
+	struct rnic_rd_peer *peer = rnic_rd_peer_find(rd, in->life, p->addr, 0);
 
+	if (!peer && !p->alone)
+		peer = rnic_rd_peer_namesake(rd, in->life);
 	if (!peer && bury_predecessor(rd, p->addr, in))
 		peer = rnic_rd_peer_new(rd, p->addr, in, p->nonce);
+	return peer;
+}
+
+static void challenge_in(struct rnic_rd_path *p, const struct wire_rd_hello *in)
+{
+	struct rnic_rd_peer *peer = challenger(p, in), *before = p->peer;
+
 	if (!peer)
 		return; /* no memory, or too many: tried again, and at last given up */
 	peer->named = true;
 	p->peer = peer;
 	if (before != peer)
-		rnic_rd_peer_unasked(rd, before);
-	if (peer->remote_id) {
+		rnic_rd_peer_unasked(p->rd, before);
+	if (peer->remote_id && peer->addr.s_addr == p->addr.s_addr) {
 		rnic_rd_path_up(p, peer);
 		return;
 	}
@@ -248,26 +269,39 @@ static void challenge_in(struct rnic_rd_path *p, const struct wire_rd_hello *in)
 	contact_arm(p, util_now_ns());
 }
 
-static void answer_in(struct rnic_rd_path *p, const struct wire_rd *h,
-		      const struct wire_rd_hello *in)
+/* It is not who we thought: asked again, as somebody new. */
+static void ask_alone(struct rnic_rd_path *p)
+{
+	p->alone = true;
+	p->peer = NULL;
+	p->cookie = 0;
+	init_out(p);
+}
+
+static void accept_in(struct rnic_rd_path *p, const struct wire_rd_hello *in)
 {
 	struct rnic_rd_peer *peer = p->peer;
 
-	switch (h->type) {
-	case WIRE_RD_CHALLENGE:
-		challenge_in(p, in);
-		break;
-	case WIRE_RD_ACCEPT:
-		if (!peer || peer->life != in->life)
-			break;
-		rnic_rd_peer_accepted(peer, in->id);
-		rnic_rd_path_up(p, peer);
-		break;
-	default:
-		if (in->cookie == WIRE_RD_QKEY)
-			rnic_rd_contact_failed(p, IBV_WC_REM_INV_REQ_ERR);
-		break; /* the others may change their mind until the time is up */
+	if (!peer || peer->life != in->life)
+		return;
+	if (peer->remote_id && peer->remote_id != in->id) {
+		ask_alone(p);
+		return;
 	}
+	rnic_rd_peer_accepted(peer, in->id);
+	rnic_rd_path_up(p, peer);
+}
+
+static void answer_in(struct rnic_rd_path *p, const struct wire_rd *h,
+		      const struct wire_rd_hello *in)
+{
+	if (h->type == WIRE_RD_CHALLENGE)
+		challenge_in(p, in);
+	else if (h->type == WIRE_RD_ACCEPT)
+		accept_in(p, in);
+	else if (in->cookie == WIRE_RD_QKEY)
+		rnic_rd_contact_failed(p, IBV_WC_REM_INV_REQ_ERR);
+	/* else: the others may change their mind until the time is up */
 }
 
 void rnic_rd_hello(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct sockaddr_in *from,

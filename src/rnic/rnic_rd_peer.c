@@ -23,9 +23,18 @@ struct rnic_rd_peer *rnic_rd_peer_find(const struct rnic_rd *rd, uint64_t life, 
 	for (; peer; peer = peer->namesake)
 		if (peer->life == life &&
 		    (peer->addr.s_addr == addr.s_addr || (id && peer->remote_id == id) ||
-		     (peer->named && (!id || !peer->remote_id))))
+		     (peer->named && !peer->remote_id)))
 			return peer;
 	return NULL;
+}
+
+struct rnic_rd_peer *rnic_rd_peer_namesake(const struct rnic_rd *rd, uint64_t life)
+{
+	struct rnic_rd_peer *peer = rnic_table_get(rd->lives, (uint32_t)life);
+
+	while (peer && (peer->life != life || !peer->remote_id))
+		peer = peer->namesake;
+	return peer;
 }
 
 static int life_add(struct rnic_rd *rd, struct rnic_rd_peer *peer)

@@ -71,12 +71,10 @@ static void hold_free(struct rnic_rd_peer *peer, struct rnic_rd_hold *h, bool ba
 
 /* A message whose turn it is gets what there is. Those that come early leave a quarter of the
  * receives to other peers: their sender may never send what is missing. */
-static bool may_take(const struct rnic_rd_peer *peer)
+static bool may_take(struct rnic_rd_peer *peer)
 {
-	const struct rnic_rq *rq = peer->rd->qp->rq;
-
 	return peer->ssn_held == peer->ssn_done || peer->rd->n_peers == 1 ||
-	       3 * (rq->tail - rq->head) > rq->held;
+	       rnic_rq_plenty(peer->rd->qp->rq);
 }
 
 static bool take(struct rnic_rd_peer *peer, struct rnic_rwqe *wqe)
@@ -805,6 +803,7 @@ void rnic_rd_packet(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct 
 		return;
 	}
 	peer->heard = rd->e->now;
+	peer->spoke = true;
 	peer->refused = 0;
 	peer->reply = rnic_rd_path_seen(peer, sock, from, sgid);
 	if (list_empty(&peer->touched))

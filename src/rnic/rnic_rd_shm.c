@@ -687,3 +687,22 @@ void rnic_rd_shm_shut(struct rnic_rd *rd)
 		rnic_io_close(&rd->port->io);
 	rd->port = NULL;
 }
+
+void rnic_rd_shm_discard(struct rnic_rd *rd)
+{
+	struct rnic_rd_shm *s;
+	struct rnic_rd_msg *m;
+
+	while ((s = list_first(&rd->links, struct rnic_rd_shm, all))) {
+		list_del(&s->all);
+		while ((m = list_first(&s->responses, struct rnic_rd_msg, link))) {
+			list_del(&m->link);
+			free(m);
+		}
+		s->link.fd = -1;
+		shm_link_close(&s->link);
+		shm_release(&s->io);
+	}
+	free(rd->port);
+	rd->port = NULL;
+}

@@ -71,6 +71,8 @@ struct rnic_rd_port {
 /* The port of a queue pair. Without one there is no shared memory, which is no error. */
 void rnic_rd_shm_open(struct rnic_rd *rd);
 void rnic_rd_shm_shut(struct rnic_rd *rd);
+/* Frees memory only; the descriptors are closed. */
+void rnic_rd_shm_discard(struct rnic_rd *rd);
 /* The peer is known: see whether it is on this host. */
 void rnic_rd_shm_try(struct rnic_rd_peer *peer, struct in_addr addr);
 bool rnic_rd_shm_up(const struct rnic_rd_peer *peer);

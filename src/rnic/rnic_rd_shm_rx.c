@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include "util_clock.h"
 #include "util_log.h"
@@ -91,17 +90,18 @@ static void received(struct rnic_rd_shm *s, const struct rec *r, enum ibv_wc_sta
 	rnic_rd_completed(s->rd, s->rd->qp->rcq, &wc, r->flags & REC_SOLICITED);
 }
 
-/* Whether the memory is there, to know who is to blame for a fault. */
+/* Whether the memory can be written to, to know who is to blame for a fault. It is what the
+ * message was to overwrite. */
 static bool mapped(const struct iovec *iov, int n)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
 	for (int i = 0; i < n; i++) {
-		uintptr_t from = (uintptr_t)iov[i].iov_base & ~(page - 1);
-		uintptr_t end = (uintptr_t)iov[i].iov_base + iov[i].iov_len;
+		uint8_t *p = iov[i].iov_base, *end = p + iov[i].iov_len;
 
-		if (msync((void *)from, end - from, MS_ASYNC))
-			return false;
+		for (; p < end; p += page - (uintptr_t)p % page)
+			if (rnic_guard_copy(p, p, 1))
+				return false;
 	}
 	return true;
 }

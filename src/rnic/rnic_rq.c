@@ -107,6 +107,16 @@ void rnic_rq_wait(struct rnic_rq *rq, struct list_head *waiter)
 	pthread_mutex_unlock(&rq->lock);
 }
 
+bool rnic_rq_plenty(struct rnic_rq *rq)
+{
+	bool plenty;
+
+	pthread_mutex_lock(&rq->lock);
+	plenty = 3 * (rq->tail - rq->head) > rq->held;
+	pthread_mutex_unlock(&rq->lock);
+	return plenty;
+}
+
 void rnic_rq_hold(struct rnic_rq *rq)
 {
 	pthread_mutex_lock(&rq->lock);

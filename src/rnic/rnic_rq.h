@@ -59,6 +59,8 @@ int rnic_rq_post(struct rnic_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 bool rnic_rq_take(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *waiter, bool *low);
 /* Puts the caller on the list of waiters, as rnic_rq_take does when there is none. */
 void rnic_rq_wait(struct rnic_rq *rq, struct list_head *waiter);
+/* Whether fewer than three quarters of what was posted is held. */
+bool rnic_rq_plenty(struct rnic_rq *rq);
 /* An entry that was taken may come back: it goes on counting as posted, until it is given
  * back (first again), or used. Engine's lock held. */
 void rnic_rq_hold(struct rnic_rq *rq);

@@ -174,27 +174,52 @@ static const char usage[] =
 static void option(struct flow_opts *o, int c)
 {
 	switch (c) {
-	case 'p': o->port = (uint16_t)atoi(optarg); break;
-	case 'n': o->senders = atoi(optarg); break;
-	case 'O': o->omit = atof(optarg); break;
-	case 'T': o->limit = atof(optarg); break;
-	case 't': o->seconds = atof(optarg); break;
-	case 'd': o->delay = atof(optarg); break;
-	case 's': o->size = (uint32_t)atol(optarg); break;
-	case 'l': o->label = (uint32_t)atol(optarg); break;
-	case 'N': o->name = optarg; break;
-	case 'c': o->tcp = optarg; break;
-	case 'w': o->writes = true; break;
-	case 'j': o->json = true; break;
-	default: die("%s", usage);
+	case 'p':
+		o->port = (uint16_t)atoi(optarg);
+		break;
+	case 'n':
+		o->senders = atoi(optarg);
+		break;
+	case 'O':
+		o->omit = atof(optarg);
+		break;
+	case 'T':
+		o->limit = atof(optarg);
+		break;
+	case 't':
+		o->seconds = atof(optarg);
+		break;
+	case 'd':
+		o->delay = atof(optarg);
+		break;
+	case 's':
+		o->size = (uint32_t)atol(optarg);
+		break;
+	case 'l':
+		o->label = (uint32_t)atol(optarg);
+		break;
+	case 'N':
+		o->name = optarg;
+		break;
+	case 'c':
+		o->tcp = optarg;
+		break;
+	case 'w':
+		o->writes = true;
+		break;
+	case 'j':
+		o->json = true;
+		break;
+	default:
+		die("%s", usage);
 	}
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option lengthy[] = {{"json", no_argument, NULL, 'j'}, {0}};
-	struct flow_opts o = {.port = 7471, .size = 65536, .seconds = 4, .limit = 60,
-			      .senders = 1, .name = "-"};
+	struct flow_opts o = {
+		.port = 7471, .size = 65536, .seconds = 4, .limit = 60, .senders = 1, .name = "-"};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "p:n:O:T:t:d:s:l:N:c:wj", lengthy, NULL)) >= 0)

@@ -16,11 +16,11 @@ struct flow {
 	bool tcp, ended;
 	int ctl, data; /* data: the TCP stream, or -1 */
 	double seconds, delay;
-	uint64_t from, to;          /* what arrives between counts */
+	uint64_t from, to; /* what arrives between counts */
 	uint64_t bytes, counted;
-	uint64_t first, last;       /* arrivals */
-	uint64_t gap, gap_end;      /* the longest time without one */
-	uint64_t want;              /* bytes that were sent, once the sender has said so */
+	uint64_t first, last;  /* arrivals */
+	uint64_t gap, gap_end; /* the longest time without one */
+	uint64_t want;         /* bytes that were sent, once the sender has said so */
 	bool said;
 };
 
@@ -223,7 +223,8 @@ static void print_json(const struct receiver *r)
 	for (int i = 0; i < r->n_flows; i++) {
 		const struct flow *f = &r->flow[i];
 
-		printf("%s\n {\"name\": \"%s\", \"bytes\": %llu, \"seconds\": %.3f, \"mbit\": %.2f, "
+		printf("%s\n {\"name\": \"%s\", \"bytes\": %llu, \"seconds\": %.3f, \"mbit\": "
+		       "%.2f, "
 		       "\"gap_ms\": %.1f, \"gap_end\": %.3f, \"notes\": \"%s\"}",
 		       i ? "," : "", f->name, (unsigned long long)f->bytes,
 		       (double)(f->last - f->first) / 1e9, rate(r, f), (double)f->gap / 1e6,

@@ -287,10 +287,9 @@ static void report(void)
 	CHECK(s.local_messages == 0);
 	printf("%u operations, %u messages received, %u atomics; packets: sent %llu, again %llu, "
 	       "duplicates %llu, out of order %llu, damaged %llu; RNR %llu\n",
-	       m.done, m.received, m.adds, (unsigned long long)s.sent,
-	       (unsigned long long)s.resent, (unsigned long long)s.duplicates,
-	       (unsigned long long)s.out_of_order, (unsigned long long)s.damaged,
-	       (unsigned long long)s.rnr_received);
+	       m.done, m.received, m.adds, (unsigned long long)s.sent, (unsigned long long)s.resent,
+	       (unsigned long long)s.duplicates, (unsigned long long)s.out_of_order,
+	       (unsigned long long)s.damaged, (unsigned long long)s.rnr_received);
 }
 
 /* ---- both sides find each other ---- */
@@ -357,11 +356,20 @@ int main(int argc, char **argv)
 
 	while ((c = getopt(argc, argv, "p:t:T:S:")) >= 0) {
 		switch (c) {
-		case 'p': port = (uint16_t)atoi(optarg); break;
-		case 't': seconds = atof(optarg); break;
-		case 'T': limit = atof(optarg); break;
-		case 'S': seed = strtoull(optarg, NULL, 0); break;
-		default: die("rd_mix serve | join HOST [-p PORT] [-t SECONDS] [-T LIMIT] [-S SEED]");
+		case 'p':
+			port = (uint16_t)atoi(optarg);
+			break;
+		case 't':
+			seconds = atof(optarg);
+			break;
+		case 'T':
+			limit = atof(optarg);
+			break;
+		case 'S':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		default:
+			die("rd_mix serve | join HOST [-p PORT] [-t SECONDS] [-T LIMIT] [-S SEED]");
 		}
 	}
 	argv += optind;

@@ -180,10 +180,9 @@ bool rd_where_parse(struct rd_where *w, const char *text)
 
 struct ibv_ah *rd_ah(struct rd_node *n, const struct rd_where *to, uint32_t label)
 {
-	struct ibv_ah_attr attr = {
-		.grh = {.dgid = to->gid, .hop_limit = 64, .flow_label = label},
-		.is_global = 1,
-		.port_num = 1};
+	struct ibv_ah_attr attr = {.grh = {.dgid = to->gid, .hop_limit = 64, .flow_label = label},
+				   .is_global = 1,
+				   .port_num = 1};
 	struct ibv_ah *ah = ibv_create_ah(n->pd, &attr);
 
 	if (!ah)
@@ -191,9 +190,8 @@ struct ibv_ah *rd_ah(struct rd_node *n, const struct rd_where *to, uint32_t labe
 	return ah;
 }
 
-void rd_post(struct rd_node *n, const struct rd_where *to, struct ibv_ah *ah,
-	     enum ibv_wr_opcode op, uint64_t wr_id, uint32_t imm, size_t off, uint32_t len,
-	     size_t there)
+void rd_post(struct rd_node *n, const struct rd_where *to, struct ibv_ah *ah, enum ibv_wr_opcode op,
+	     uint64_t wr_id, uint32_t imm, size_t off, uint32_t len, size_t there)
 {
 	struct ibv_qp_ex *ex = n->ex;
 	int err;

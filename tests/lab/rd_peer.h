@@ -50,9 +50,8 @@ bool rd_where_parse(struct rd_where *w, const char *text);
 
 struct ibv_ah *rd_ah(struct rd_node *n, const struct rd_where *to, uint32_t label);
 /* One request; for atomics, `add` is added and off receives the old value. */
-void rd_post(struct rd_node *n, const struct rd_where *to, struct ibv_ah *ah,
-	     enum ibv_wr_opcode op, uint64_t wr_id, uint32_t imm, size_t off, uint32_t len,
-	     size_t there);
+void rd_post(struct rd_node *n, const struct rd_where *to, struct ibv_ah *ah, enum ibv_wr_opcode op,
+	     uint64_t wr_id, uint32_t imm, size_t off, uint32_t len, size_t there);
 
 /* ---- lines over TCP ---- */
 

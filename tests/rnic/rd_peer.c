@@ -229,6 +229,11 @@ bool rd_peer_shake(struct rd_peer *p)
 	for (int i = 0; i < 200; i++) {
 		rd_peer_hello(p, WIRE_RD_INIT, 0, cookie);
 		while (rd_peer_get(p, &g, 100)) {
+			/* What is meant for an earlier life of ours is answered as it has to be. */
+			if (g.h.type > WIRE_RD_REFUSE && g.h.id != p->hello.id)
+				rd_peer_put(p,
+					    &(struct wire_rd){.type = WIRE_RD_RESET, .id = g.h.id},
+					    NULL, 0);
 			if (g.h.type > WIRE_RD_REFUSE || g.h.id != p->hello.id)
 				continue;
 			if (g.h.type == WIRE_RD_REFUSE)

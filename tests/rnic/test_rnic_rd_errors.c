@@ -103,6 +103,36 @@ static void test_rnr_behind(void **state)
 	rd_pair_close(&p);
 }
 
+/* Everything behind a send that waits, long and short, again and again. */
+static void test_rnr_all(void **state)
+{
+	struct rd_pair p;
+
+	(void)state;
+	rd_pair_open(&p, NULL, NULL);
+	for (unsigned int i = 0; i < 60; i++) {
+		uint32_t len = i % 2 ? 2 * LONG : 100;
+		int st[6];
+
+		rd_post(&p.ab, IBV_WR_SEND, 0, 0, len, 0);
+		rd_post(&p.ab, IBV_WR_RDMA_WRITE, 1, 0, len, 1 << 20);
+		rd_post(&p.ab, IBV_WR_RDMA_READ, 2, 2 << 20, len, 1 << 20);
+		rd_post(&p.ab, IBV_WR_RDMA_WRITE_WITH_IMM, 3, 0, len, 1 << 20);
+		rd_add(&p.ab, 4, 3 << 20, 3 << 20, 1);
+		rd_cas(&p.ab, 5, 3 << 20, 3 << 20, 1, 2);
+		for (uint64_t j = 0; j < 2; j++) {
+			usleep(i % 3 * 1000);
+			end_recv(&p.b, j, 0, len);
+			EXPECT_OK(p.b.rcq, j);
+		}
+		reap(p.a.scq, st, 6);
+		for (int j = 0; j < 6; j++)
+			CHECK_EQ(st[j], IBV_WC_SUCCESS);
+	}
+	good(&p);
+	rd_pair_close(&p);
+}
+
 /* Both wait for the other's receive, and read from each other. */
 static void test_rnr_both(void **state)
 {
@@ -197,7 +227,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_rnr),      RIG_TEST(test_rnr_limited), RIG_TEST(test_rnr_behind),
-		RIG_TEST(test_rnr_both), RIG_TEST(test_mixed),       RIG_TEST(test_too_long),
+		RIG_TEST(test_rnr_all),  RIG_TEST(test_rnr_both),    RIG_TEST(test_mixed),
+		RIG_TEST(test_too_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

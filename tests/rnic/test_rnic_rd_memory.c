@@ -172,11 +172,13 @@ static void receive_gone(int sock, void *arg)
 		mr = rnic_reg_mr(p.rig.pd, mem, 1 << 20, (uintptr_t)mem, IBV_ACCESS_LOCAL_WRITE);
 		CHECK(mr);
 		post_raw_recv(&p.b, 10, mem, 1 << 20, mr->lkey);
-		munmap(mem, 1 << 20);
+		/* Nothing else may come to be there. */
+		CHECK_0(mprotect(mem, 1 << 20, PROT_NONE));
 		rd_post(&p.ab, IBV_WR_SEND, 1, 0, sizes[i], 0);
 		EXPECT(p.b.rcq, 10, IBV_WC_LOC_PROT_ERR);
 		EXPECT(p.a.scq, 1, IBV_WC_REM_OP_ERR);
 		CHECK_0(rnic_dereg_mr(mr));
+		munmap(mem, 1 << 20);
 		good(&p);
 		post_raw_recv(&p.b, 11, p.b.buf, LONG, p.b.mr->lkey ^ 0x5a00);
 		rd_post(&p.ab, IBV_WR_SEND, 2, 0, sizes[i], 0);

@@ -322,18 +322,18 @@ static void test_overrun(void **state)
 	struct rig_opts o = rd_defaults(), small = o;
 	struct rd_pair p;
 	struct ibv_async_event ev;
-	bool cq_err = false, qp_err = false;
+	bool cq_err = false;
 
 	(void)state;
 	small.cqe = 4;
+	o.timeout = 14; /* half a second */
 	rd_pair_open(&p, &o, &small);
 	for (int i = 0; i < 20; i++)
 		end_recv(&p.b, 1, 0, 100);
 	for (int i = 0; i < 20; i++)
 		rd_post(&p.ab, IBV_WR_SEND, 2, 0, 10, 0);
-	while ((!cq_err || !qp_err) && wait_event(&p.rig, &ev, 2000)) {
+	while (!cq_err && wait_event(&p.rig, &ev, 2000)) {
 		cq_err |= ev.event_type == IBV_EVENT_CQ_ERR && ev.element.cq == p.b.rcq;
-		qp_err |= ev.event_type == IBV_EVENT_QP_FATAL && ev.element.qp == p.b.qp;
 		rnic_ack_async_event(&ev);
 	}
 	CHECK(cq_err);
@@ -341,7 +341,8 @@ static void test_overrun(void **state)
 		struct ibv_wc wc;
 
 		CHECK(wait_wc(p.a.scq, &wc, RIG_WAIT));
-		if (wc.status)
+		/* Those that were posted after the word of its end find nobody. */
+		if (wc.status && wc.status != IBV_WC_RETRY_EXC_ERR)
 			CHECK_EQ(wc.status, IBV_WC_REM_ABORT_ERR);
 	}
 	CHECK_EQ(end_query(&p.b), IBV_QPS_ERR);

@@ -318,7 +318,7 @@ static bool length_right(unsigned int type, bool skip, unsigned int count, size_
 	if (type >= 1 && type <= 4)
 		return body == 48;
 	if (type == 5)
-		return skip ? body == 0 : body >= 14;
+		return skip ? body == 0 || body == 4 : body >= 14;
 	return body == (type == 6 ? 8 * count : type == 7 ? 4 : 0);
 }
 

@@ -42,6 +42,40 @@ static void hello_refused(void **state)
 	}
 }
 
+static void error_refused(void **state)
+{
+	struct wire_rd_error e = {0x01020304, WIRE_RD_ACCESS}, got;
+	uint8_t b[16] = {0};
+
+	(void)state;
+	assert_int_equal(wire_rd_error_encode(&e, b), 8);
+	assert_memory_equal(b, "\x01\x02\x03\x04\x02\0\0\0", 8);
+	for (size_t len = 0; len <= 16; len++)
+		assert_int_equal(wire_rd_error_decode(&got, b, len), len == 8 ? 0 : -EPROTO);
+	assert_int_equal(got.handle, e.handle);
+	for (unsigned int reason = 0; reason < 256; reason++) {
+		b[4] = (uint8_t)reason;
+		assert_int_equal(wire_rd_error_decode(&got, b, 8),
+				 reason >= 2 && reason <= 4 ? 0 : -EPROTO);
+	}
+	b[4] = WIRE_RD_ACCESS;
+	for (int i = 5; i < 8; i++) {
+		b[i] = 1;
+		assert_int_equal(wire_rd_error_decode(&got, b, 8), -EPROTO);
+		b[i] = 0;
+	}
+}
+
+static void skip_number(void **state)
+{
+	uint8_t b[4];
+
+	(void)state;
+	assert_int_equal(wire_rd_skip_encode(0xfffefdfc, b), 4);
+	assert_memory_equal(b, "\xff\xfe\xfd\xfc", 4);
+	assert_int_equal(wire_rd_skip_decode(b), 0xfffefdfc);
+}
+
 static void nak_refused(void **state)
 {
 	struct fence fence = fence_new(64);
@@ -56,7 +90,7 @@ static void nak_refused(void **state)
 	for (unsigned int reason = 0; reason < 256; reason++) {
 		b[0] = (uint8_t)reason;
 		assert_int_equal(wire_rd_nak_decode(&n, b, 4),
-				 reason >= 1 && reason <= 4 ? 0 : -EPROTO);
+				 reason >= 1 && reason <= 5 ? 0 : -EPROTO);
 	}
 	for (unsigned int i = 0; i < 16; i++) {
 		uint8_t x[4] = {WIRE_RD_RNR, 0, i < 8 ? (uint8_t)(1U << i) : 0,
@@ -105,7 +139,7 @@ static const struct op {
 	[WIRE_OP_SEND_INV] = {.lane = -1},
 	[WIRE_OP_SEND_SE] = {.lane = 0},
 	[WIRE_OP_SEND_SE_INV] = {.lane = -1},
-	[WIRE_OP_TERMINATE] = {.lane = -1, .qn = 2},
+	[WIRE_OP_TERMINATE] = {.lane = 1, .qn = 2, .payload = 8},
 	[WIRE_OP_IMM] = {.lane = 0, .payload = 8},
 	[WIRE_OP_IMM_SE] = {.lane = 0, .payload = 8},
 	[WIRE_OP_ATOMIC_REQ] = {.lane = 0, .qn = 1, .payload = 52},
@@ -226,6 +260,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hello_refused),
 		cmocka_unit_test(nak_refused),
+		cmocka_unit_test(error_refused),
+		cmocka_unit_test(skip_number),
 		cmocka_unit_test(sack),
 		cmocka_unit_test(lanes),
 		cmocka_unit_test(lane_is_one_flag),
