@@ -77,7 +77,7 @@ struct rd_path {
 	uint32_t got_bytes, got_order;
 	uint64_t got_rtt;
 	/* For reports. */
-	uint64_t sent_packets, sent_bytes, acked_bytes, lost_packets, timeouts;
+	uint64_t sent_packets, lost_packets, timeouts;
 	uint64_t spurious; /* acknowledged while they were waiting to be sent again */
 };
 

@@ -81,7 +81,6 @@ void rd_path_transmit(struct rd_path *p, struct rd_sent *s, uint32_t bytes, uint
 	list_add_tail(&s->link, &p->flight);
 	rd_cc_sent(&p->cc, bytes);
 	p->sent_packets++;
-	p->sent_bytes += bytes;
 }
 
 static void move_list(struct list_head *list, struct rd_path *to)
@@ -136,7 +135,6 @@ void rd_path_got(struct rd_path *p, struct rd_sent *s, uint64_t now)
 {
 	if (s->moved)
 		return; /* it went over another path, whatever that has become */
-	p->acked_bytes += s->bytes;
 	if (s->blamed && (s->lost || now - s->when < p->rtt.least))
 		was_late(p, now);
 	if (s->lost)

@@ -229,13 +229,16 @@ static void discard_peer(struct rnic_rd_peer *peer)
 		list_del(&h->link);
 		free(h);
 	}
-	while ((m = list_first(&peer->lane[RNIC_RD_RSP].msgs, struct rnic_rd_msg, link))) {
-		list_del(&m->link);
-		free(m);
-	}
-	for (int l = 0; l < WIRE_RD_LANES; l++) {
-		rd_board_free(&peer->lane[l].board);
-		rd_rx_free(&peer->lane[l].rx);
+	if (peer->lane) {
+		while ((m = list_first(&peer->lane[RNIC_RD_RSP].msgs, struct rnic_rd_msg, link))) {
+			list_del(&m->link);
+			free(m);
+		}
+		for (int l = 0; l < WIRE_RD_LANES; l++) {
+			rd_board_free(&peer->lane[l].board);
+			rd_rx_free(&peer->lane[l].rx);
+		}
+		free(container_of(peer->lane, struct rnic_rd_awake, lane[0]));
 	}
 	list_del(&peer->link);
 	free(peer);
@@ -342,6 +345,7 @@ int rnic_rd_open(struct rnic_qp *qp)
 	list_init(&rd->peers);
 	list_init(&rd->all_paths);
 	list_init(&rd->contacts);
+	list_init(&rd->awake);
 	list_init(&rd->touched);
 	list_init(&rd->starved);
 	list_init(&rd->links);

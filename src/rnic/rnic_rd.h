@@ -101,6 +101,15 @@ struct rnic_rd_lane {
 	bool held; /* some messages are not numbered yet */
 };
 
+/* What a peer needs only while there is something going on. Idle peers sleep: of them only the
+ * next numbers are kept. */
+struct rnic_rd_awake {
+	struct rnic_rd_lane lane[WIRE_RD_LANES];
+	struct rnic_rd_peer *peer;
+	struct list_head link; /* on rd->awake, the one that was used last at the end */
+	struct rnic_due due;   /* acknowledgements */
+};
+
 /* A receive that a message of this peer has taken and not yet filled. */
 struct rnic_rd_hold {
 	struct list_head link; /* on peer->holds, in order of ssn */
@@ -140,8 +149,11 @@ struct rnic_rd_peer {
 	uint32_t room;
 	bool gone; /* being taken down */
 	bool shm_tried;
-	struct rnic_rd_shm *shm; /* the peer is on this host, and linked */
-	struct rnic_rd_lane lane[WIRE_RD_LANES];
+	struct rnic_rd_shm *shm;   /* the peer is on this host, and linked */
+	struct rnic_rd_lane *lane; /* of a struct rnic_rd_awake; NULL: asleep */
+	struct {
+		uint32_t tx, rx;
+	} next[WIRE_RD_LANES]; /* numbers of a sleeper */
 
 	/* Sending. */
 	struct list_head unanswered; /* reads and atomics whose request is acknowledged */
@@ -172,8 +184,7 @@ struct rnic_rd_peer {
 	bool urgent;              /* something is missing, or came twice: say so at once */
 	bool asked;               /* the peer waits for an acknowledgement */
 	bool naked;               /* said in this batch that there is no receive */
-	struct rnic_due due;
-	struct rnic_timer timer; /* reads, receives and RNR */
+	struct rnic_timer timer;  /* reads, receives and RNR */
 };
 
 enum rnic_rd_path_state { RNIC_RD_PATH_CONTACT, RNIC_RD_PATH_UP };
@@ -196,14 +207,17 @@ struct rnic_rd_path {
 	struct rnic_rd_group *group; /* while in contact */
 	struct rnic_timer timer;     /* retransmission; while in contact, of the INIT */
 
-	/* Contact. */
-	uint64_t nonce, cookie, since, refused;
 	uint32_t qkey;
 	uint8_t tries, challenges;
 	bool alone; /* is not one of the peers that we know, whatever it says */
-
-	/* For reports. */
-	uint64_t completions, completed_bytes, per_kb;
+	union {
+		struct { /* while in contact */
+			uint64_t nonce, cookie, since, refused;
+		};
+		struct { /* afterwards, for reports */
+			uint64_t completions, completed_bytes, per_kb;
+		};
+	};
 };
 
 /* Work requests to one queue pair number whose path is not up yet. They wait together, so
@@ -252,6 +266,8 @@ struct rnic_rd {
 	struct rnic_table *lives;   /* low half of life → peers, chained */
 	struct rnic_table *handles; /* → request that waits for a response */
 	struct rnic_table *addrs;   /* → number of peers there */
+	struct list_head awake;
+	uint32_t n_awake;
 	struct list_head peers, all_paths, contacts, socks, touched, starved;
 	uint32_t n_peers, n_paths, n_label;
 	struct rnic_rd_path **paths; /* by address handle: hash chains */
@@ -352,6 +368,14 @@ struct rnic_rd_peer *rnic_rd_peer_new(struct rnic_rd *rd, struct in_addr addr,
 void rnic_rd_peer_accepted(struct rnic_rd_peer *peer, uint64_t remote_id);
 /* A peer that has never answered is of no use without somebody who asks it. */
 void rnic_rd_peer_unasked(struct rnic_rd *rd, struct rnic_rd_peer *peer);
+/* Makes sure that it has its lanes. False: no memory. */
+bool rnic_rd_peer_wake(struct rnic_rd_peer *peer);
+/* Those that have not been used for long go to sleep, if too many are awake. */
+void rnic_rd_peers_rest(struct rnic_rd *rd);
+static inline struct rnic_due *rnic_rd_due_of(struct rnic_rd_peer *peer)
+{
+	return &container_of(peer->lane, struct rnic_rd_awake, lane[0])->due;
+}
 /* It is given up: everything outstanding fails with `status`. */
 void rnic_rd_peer_dead(struct rnic_rd_peer *peer, enum ibv_wc_status status, const char *why);
 void rnic_rd_peer_free(struct rnic_rd_peer *peer);

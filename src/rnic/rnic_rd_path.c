@@ -123,6 +123,7 @@ static void join(struct rnic_rd_path *p, struct rnic_rd_peer *peer)
 {
 	p->peer = peer;
 	p->state = RNIC_RD_PATH_UP;
+	p->completions = p->completed_bytes = p->per_kb = 0;
 	rd_path_init(&p->p, peer->mtu + MSS_EXTRA,
 		     peer->room < WINDOW_MAX ? peer->room : WINDOW_MAX);
 	list_del(&p->link);
@@ -163,9 +164,10 @@ static void absorb(struct rnic_rd_path *p, struct rnic_rd_path *seen)
 	p->p.rtt = seen->p.rtt;
 	rd_path_move(&seen->p, &p->p);
 	for (int l = 0; l < WIRE_RD_LANES; l++) {
-		list_for_each (m, &peer->lane[l].msgs, link)
-			if (m->path == seen)
-				m->path = p;
+		if (peer->lane)
+			list_for_each (m, &peer->lane[l].msgs, link)
+				if (m->path == seen)
+					m->path = p;
 		list_splice_tail(&seen->tx[l], &p->tx[l]);
 	}
 	list_for_each (ev, &peer->events, link)
@@ -234,6 +236,10 @@ static void to_peer(struct rnic_rd_path *p, struct rnic_rd_req *r)
 	/* The peer has seen the first one's. */
 	if (r->qkey != p->qkey) {
 		rnic_rd_fail(r, IBV_WC_REM_INV_REQ_ERR);
+		return;
+	}
+	if (!rnic_rd_peer_wake(p->peer)) {
+		rnic_rd_fail(r, IBV_WC_LOC_QP_OP_ERR);
 		return;
 	}
 	rnic_rd_send(p->peer, &r->msg);

@@ -12,6 +12,8 @@
 
 /* How often room is made for new ones. */
 #define EVICT_NS (100 * UTIL_NS_PER_MS)
+/* Peers that may be awake without need. */
+#define AWAKE_MAX 32
 
 /* ---- names ---- */
 
@@ -135,13 +137,87 @@ static void peer_init(struct rnic_rd_peer *peer, struct rnic_rd *rd, struct in_a
 	list_init(&peer->unanswered);
 	list_init(&peer->starved_link);
 	list_init(&peer->touched);
-	list_init(&peer->due.link);
-	peer->due.run = rnic_rd_due;
 	rnic_timer_init(&peer->timer, rnic_rd_peer_fire);
+}
+
+/* ---- waking and sleeping ---- */
+
+static struct rnic_rd_awake *awake(struct rnic_rd_peer *peer)
+{
+	return container_of(peer->lane, struct rnic_rd_awake, lane[0]);
+}
+
+bool rnic_rd_peer_wake(struct rnic_rd_peer *peer)
+{
+	struct rnic_rd *rd = peer->rd;
+	struct rnic_rd_awake *a;
+
+	if (peer->lane) {
+		if (rd->awake.prev != &awake(peer)->link) {
+			list_del(&awake(peer)->link);
+			list_add_tail(&awake(peer)->link, &rd->awake);
+		}
+		return true;
+	}
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return false;
+	a->peer = peer;
+	list_init(&a->due.link);
+	a->due.run = rnic_rd_due;
 	for (int l = 0; l < WIRE_RD_LANES; l++) {
-		rd_board_init(&peer->lane[l].board, &rd->pool, 0);
-		rd_rx_init(&peer->lane[l].rx, 0);
-		list_init(&peer->lane[l].msgs);
+		rd_board_init(&a->lane[l].board, &rd->pool, peer->next[l].tx);
+		rd_rx_init(&a->lane[l].rx, peer->next[l].rx);
+		a->lane[l].next = peer->next[l].tx;
+		list_init(&a->lane[l].msgs);
+	}
+	peer->lane = a->lane;
+	list_init(&a->link);
+	list_add_tail(&a->link, &rd->awake);
+	rd->n_awake++;
+	return true;
+}
+
+static void put_to_sleep(struct rnic_rd_peer *peer)
+{
+	struct rnic_rd_awake *a = awake(peer);
+
+	for (int l = 0; l < WIRE_RD_LANES; l++) {
+		peer->next[l].tx = a->lane[l].next;
+		peer->next[l].rx = a->lane[l].rx.next;
+		rd_board_free(&a->lane[l].board);
+		rd_rx_free(&a->lane[l].rx);
+	}
+	list_del(&a->due.link);
+	list_del(&a->link);
+	peer->rd->n_awake--;
+	peer->lane = NULL;
+	free(a);
+}
+
+static bool is_tired(struct rnic_rd_peer *peer)
+{
+	if (rnic_rd_expects(peer) || peer->owe[0] || peer->owe[1] || peer->starved ||
+	    !list_empty(&peer->touched) || !list_empty(&rnic_rd_due_of(peer)->link))
+		return false;
+	for (int l = 0; l < WIRE_RD_LANES; l++)
+		if (!rd_board_empty(&peer->lane[l].board) || peer->lane[l].rx.beyond)
+			return false;
+	return true;
+}
+
+void rnic_rd_peers_rest(struct rnic_rd *rd)
+{
+	/* Those that are busy do not stop others, but not all of them are looked at. */
+	for (int i = 0; i < 4 && rd->n_awake > AWAKE_MAX; i++) {
+		struct rnic_rd_awake *a = list_first(&rd->awake, struct rnic_rd_awake, link);
+
+		if (is_tired(a->peer)) {
+			put_to_sleep(a->peer);
+		} else {
+			list_del(&a->link);
+			list_add_tail(&a->link, &rd->awake);
+		}
 	}
 }
 
@@ -208,13 +284,10 @@ void rnic_rd_peer_free(struct rnic_rd_peer *peer)
 
 	peer->gone = true;
 	rnic_timer_cancel(rd->e, &peer->timer);
-	list_del(&peer->due.link);
 	list_del(&peer->touched);
 	list_del(&peer->starved_link);
-	for (int l = 0; l < WIRE_RD_LANES; l++) {
-		rd_board_free(&peer->lane[l].board);
-		rd_rx_free(&peer->lane[l].rx);
-	}
+	if (peer->lane)
+		put_to_sleep(peer);
 	rnic_table_del(rd->ids, (uint32_t)peer->local_id);
 	life_del(rd, peer);
 	if (peer->remote_id && rnic_table_get(rd->remote, (uint32_t)peer->remote_id) == peer)
@@ -263,7 +336,7 @@ void rnic_rd_peer_dead(struct rnic_rd_peer *peer, enum ibv_wc_status status, con
 		list_del(&m->link);
 		rnic_rd_fail(rnic_rd_req(m), status);
 	}
-	for (int l = 0; l < WIRE_RD_LANES; l++)
+	for (int l = 0; peer->lane && l < WIRE_RD_LANES; l++)
 		fail_lane(peer, &peer->lane[l], status);
 	if (peer->shm)
 		rnic_rd_shm_fail(peer->shm, status);

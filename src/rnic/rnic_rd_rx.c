@@ -802,6 +802,8 @@ void rnic_rd_packet(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct 
 		rnic_rd_peer_dead(peer, IBV_WC_REM_ABORT_ERR, "it said good-bye");
 		return;
 	}
+	if (!rnic_rd_peer_wake(peer))
+		return;
 	peer->heard = rd->e->now;
 	peer->spoke = true;
 	peer->refused = 0;
@@ -820,11 +822,11 @@ static void settle_acks(struct rnic_rd_peer *peer, uint64_t now)
 	if (!peer->owe[0] && !peer->owe[1])
 		return;
 	if (peer->urgent || peer->unacked > many) {
-		rnic_rd_due(&peer->due);
+		rnic_rd_due(rnic_rd_due_of(peer));
 		return;
 	}
-	peer->due.busy = !peer->asked;
-	rnic_due_add(peer->rd->e, &peer->due, now);
+	rnic_rd_due_of(peer)->busy = !peer->asked;
+	rnic_due_add(peer->rd->e, rnic_rd_due_of(peer), now);
 }
 
 void rnic_rd_settle(struct rnic_rd *rd)
@@ -845,11 +847,12 @@ void rnic_rd_settle(struct rnic_rd *rd)
 		if (peer->n_holds || peer->n_events)
 			rnic_rd_watch(peer, now);
 	}
+	rnic_rd_peers_rest(rd);
 }
 
 void rnic_rd_due(struct rnic_due *d)
 {
-	struct rnic_rd_peer *peer = container_of(d, struct rnic_rd_peer, due);
+	struct rnic_rd_peer *peer = container_of(d, struct rnic_rd_awake, due)->peer;
 
 	list_del(&d->link);
 	peer->unacked = 0;

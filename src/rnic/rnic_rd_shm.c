@@ -337,7 +337,7 @@ static void pump_requests(struct rnic_rd_shm *s)
 	struct rnic_rd_msg *m;
 
 	if (!s->open) {
-		if (!list_empty(&s->peer->lane[RNIC_RD_REQ].msgs))
+		if (s->peer->lane && !list_empty(&s->peer->lane[RNIC_RD_REQ].msgs))
 			return; /* those come first */
 		s->open = true;
 	}

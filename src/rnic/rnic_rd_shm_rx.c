@@ -537,8 +537,8 @@ bool rnic_rd_shm_look(struct rnic_rd_shm *s)
 	rnic_rd_shm_pump(s);
 	if (n)
 		shm_link_ring_room(&s->link);
-	if (s->owe || s->n_naks || s->owe_rnr)
-		rnic_due_add(s->rd->e, &s->peer->due, s->rd->e->now);
+	if ((s->owe || s->n_naks || s->owe_rnr) && rnic_rd_peer_wake(s->peer))
+		rnic_due_add(s->rd->e, rnic_rd_due_of(s->peer), s->rd->e->now);
 	return n;
 }
 

@@ -432,7 +432,7 @@ static void acks_ride(struct rnic_rd_peer *peer)
 			peer->owe[l] = false;
 	if (!peer->owe[0] && !peer->owe[1]) {
 		peer->unacked = 0;
-		list_del(&peer->due.link);
+		list_del(&rnic_rd_due_of(peer)->link);
 	}
 }
 
@@ -496,6 +496,8 @@ void rnic_rd_pump(struct rnic_rd_peer *peer)
 		return;
 	if (peer->shm)
 		rnic_rd_shm_pump(peer->shm);
+	if (!peer->lane)
+		return;
 	list_for_each (path, &peer->paths, link) {
 		if (!rd_path_lost(&path->p) && list_empty(&path->tx[0]) && list_empty(&path->tx[1]))
 			continue;
@@ -507,13 +509,18 @@ void rnic_rd_pump(struct rnic_rd_peer *peer)
 	}
 }
 
+static uint32_t expected(const struct rnic_rd_peer *peer, int lane)
+{
+	return peer->lane ? peer->lane[lane].rx.next : peer->next[lane].rx;
+}
+
 void rnic_rd_control(struct rnic_rd_peer *peer, struct rnic_rd_path *path, enum wire_rd_type type,
 		     uint32_t psn, const void *body, size_t len)
 {
 	struct wire_rd h = {.type = (uint8_t)type,
 			    .id = peer->remote_id,
 			    .psn = psn,
-			    .ack = {peer->lane[0].rx.next, peer->lane[1].rx.next}};
+			    .ack = {expected(peer, 0), expected(peer, 1)}};
 	struct sockaddr_in to = {
 		.sin_family = AF_INET, .sin_addr = path->addr, .sin_port = htons(path->port)};
 	uint8_t buf[WIRE_RD_HDR + 16];
@@ -770,8 +777,9 @@ void rnic_rd_path_fire(struct rnic_timer *t, uint64_t now)
 
 bool rnic_rd_expects(const struct rnic_rd_peer *peer)
 {
-	return peer->reads || peer->rnr || !list_empty(&peer->lane[0].msgs) ||
-	       !list_empty(&peer->lane[1].msgs) || peer->n_holds || peer->n_events;
+	return peer->reads || peer->rnr || peer->n_holds || peer->n_events ||
+	       (peer->lane &&
+		(!list_empty(&peer->lane[0].msgs) || !list_empty(&peer->lane[1].msgs)));
 }
 
 bool rnic_rd_check_alive(struct rnic_rd_peer *peer, uint64_t now)

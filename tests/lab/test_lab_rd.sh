@@ -3,13 +3,14 @@
 # sixteen senders to one receiver and links that break; and that data is right meanwhile.
 #
 # A goal is what it is made for, and printed; a floor is what a run may not miss. Between the
-# two lie the chance of single drops on a short queue, where TCP is no better (docs/lab.md), and
-# a machine that does other things.
+# two lie the chance of single drops at a short queue, with which two streams of TCP share no
+# better, and a machine that does other things.
 . "$SOURCE/tests/lab/lib.sh"
 needs_labs
 name=${prefix}r
 rate=100
 
+# shellcheck disable=SC2153 # BUILD is from the environment
 # in_lab HOST PROGRAM ARGUMENTS: on the software RNIC, and not for ever.
 in_lab() {
 	local host=$1 program=$2
@@ -26,6 +27,7 @@ flows() {
 	in_lab h0 rd_flow recv -n $# -O "$omit" -T 50 --json >"$tmp/flows" 2>"$tmp/said.h0" &
 	pids+=($!)
 	for sender; do
+		# shellcheck disable=SC2086 # options are words
 		set -- $sender
 		in_lab "$1" rd_flow send h0 -N "$@" 2>"$tmp/said.$1" &
 		pids+=($!)
@@ -46,7 +48,7 @@ verdict() {
 	if at_least "$2" "$3"; then
 		printf '%s: %.3f, goal %s\n' "$1" "$2" "$3"
 	else
-		printf '%s: %.3f, goal %s MISSED, floor %s\n' "$1" "$2" "$3" "$4"
+		printf '%s: %.3f, goal %s MISSED, floor %.3f\n' "$1" "$2" "$3" "$4"
 	fi
 }
 

@@ -226,7 +226,7 @@ bool rd_peer_shake(struct rd_peer *p)
 	static struct rd_got g;
 	uint64_t cookie = 0;
 
-	for (int i = 0; i < 200; i++) {
+	for (int i = 0; i < 20; i++) {
 		rd_peer_hello(p, WIRE_RD_INIT, 0, cookie);
 		while (rd_peer_get(p, &g, 100)) {
 			/* What is meant for an earlier life of ours is answered as it has to be. */

@@ -221,6 +221,55 @@ static void test_paths(void **state)
 	rd_pair_close(&p);
 }
 
+/* More peers than are kept awake, again and again: a peer that has slept goes on where it was. */
+static void test_many(void **state)
+{
+	enum { N = 100, ROUNDS = 6 };
+	static struct end b[N];
+	static struct way w[N];
+	struct rig_opts o = rd_defaults();
+	struct rig rig;
+	struct end a;
+
+	(void)state;
+	rig_open(&rig);
+	o.send_wr = 256;
+	end_make(&a, &rig, &o);
+	end_up(&a, NULL);
+	o.buf_len = 4096;
+	for (int i = 0; i < N; i++) {
+		struct rig_addr to;
+
+		end_make(&b[i], &rig, &o);
+		end_up(&b[i], NULL);
+		to = end_addr(&b[i]);
+		way_make(&w[i], &a, &to, 0);
+	}
+	for (int round = 0; round < ROUNDS; round++) {
+		for (uint64_t i = 0; i < N; i++) {
+			a.buf[8 * i] = (uint8_t)(round + i);
+			end_recv(&b[i], i, 0, 8);
+			rd_post(&w[i], IBV_WR_SEND, i, 8 * i, 8, 0);
+		}
+		for (uint64_t i = 0; i < N; i++) {
+			struct ibv_wc wc;
+
+			EXPECT_OK(b[i].rcq, i);
+			CHECK_EQ(b[i].buf[0], (uint8_t)(round + i));
+			CHECK(wait_wc(a.scq, &wc, RIG_WAIT));
+			CHECK_0(wc.status);
+		}
+	}
+	CHECK_EQ(rd_stats(&a).peers, N);
+	CHECK_EQ(rd_stats(&a).deaths, 0);
+	for (int i = 0; i < N; i++) {
+		way_free(&w[i]);
+		end_destroy(&b[i]);
+	}
+	end_destroy(&a);
+	rig_close(&rig);
+}
+
 /* Both ways: over UDP, and through shared memory, which these ends could use. */
 static int no_shm(void **state)
 {
@@ -244,7 +293,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		BOTH(test_send),  BOTH(test_write), BOTH(test_read),  BOTH(test_atomic),
-		BOTH(test_order), BOTH(test_self),  BOTH(test_paths),
+		BOTH(test_order), BOTH(test_self),  BOTH(test_paths), BOTH(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

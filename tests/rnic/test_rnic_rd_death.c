@@ -375,7 +375,16 @@ static void test_peer_ends(void **state)
 	rd_pair_close(&p);
 }
 
-/* FAILS TODAY: what waits for a contact ends with RETRY_EXC_ERR. */
+/* What was sent in an earlier life, and has arrived, may still take a receive. */
+static void forgotten(const struct end *e)
+{
+	uint64_t end = rig_now_ms() + RIG_WAIT;
+
+	while (rd_stats(e).peers && rig_now_ms() < end)
+		usleep(100);
+	CHECK_EQ(rd_stats(e).peers, 0);
+}
+
 static void test_own_end(void **state)
 {
 	struct rd_pair p;
@@ -411,6 +420,7 @@ static void test_own_end(void **state)
 		rd_post(&p.ab, IBV_WR_SEND, 30, 0, 10, 0);
 		EXPECT(p.a.scq, 30, IBV_WC_WR_FLUSH_ERR);
 		CHECK_EQ(rd_stats(&p.a).peers + rd_stats(&p.a).paths, 0);
+		forgotten(&p.b);
 		CHECK_0(end_state(&p.a, IBV_QPS_RESET));
 		end_up(&p.a, NULL);
 	}
@@ -418,6 +428,7 @@ static void test_own_end(void **state)
 	post_all(&p.ab, 0, 100000);
 	post_all(&nobody, 6, 100000);
 	CHECK_0(end_state(&p.a, IBV_QPS_RESET)); /* everything is forgotten */
+	forgotten(&p.b);
 	end_up(&p.a, NULL);
 	check_pair(&p);
 	way_free(&nobody);

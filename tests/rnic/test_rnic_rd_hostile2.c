@@ -357,7 +357,7 @@ static void test_successors(void **state)
 }
 
 /* The life of the good one, which everybody can ask for, under another address. It must
- * neither end the good pair nor keep it from being made. FAILS TODAY. */
+ * neither end the good pair nor keep it from being made. */
 static void test_borrowed_life(void **state)
 {
 	static struct rd_got g;
@@ -404,7 +404,7 @@ static void test_half_contacts(void **state)
 		CHECK_EQ(wc.status, IBV_WC_RETRY_EXC_ERR);
 	}
 	good(&s);
-	CHECK_EQ(rd_stats(&s.p.b).peers, 1); /* FAILS TODAY: half-made peers stay */
+	CHECK_EQ(rd_stats(&s.p.b).peers, 1);
 	stage_close(&s);
 }
 

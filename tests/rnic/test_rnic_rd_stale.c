@@ -44,9 +44,8 @@ struct relay {
 
 static void relay_out(struct relay *r, const struct kept *k)
 {
-	if (r->to[k->dir].sin_port)
-		sendto(r->fd[k->dir], k->data, k->len, 0, (struct sockaddr *)&r->to[k->dir],
-		       sizeof(r->to[0]));
+	sendto(r->fd[k->dir], k->data, k->len, 0, (struct sockaddr *)&r->to[k->dir],
+	       sizeof(r->to[0]));
 }
 
 static void relay_one(struct relay *r, struct kept *k)
@@ -80,16 +79,11 @@ static void *relay_main(void *arg)
 
 		poll(p, 2, 5);
 		for (int from = 0; from < 2; from++) {
-			struct sockaddr_in who;
-			socklen_t len = sizeof(who);
 			struct kept k;
-			ssize_t n = recvfrom(r->fd[from], k.data, sizeof(k.data), MSG_DONTWAIT,
-					     (struct sockaddr *)&who, &len);
+			ssize_t n = recv(r->fd[from], k.data, sizeof(k.data), MSG_DONTWAIT);
 
 			if (n < WIRE_RD_HDR)
 				continue;
-			if (from == TO_A)
-				r->to[TO_A] = who; /* where a is */
 			k.dir = (uint8_t)!from;
 			k.type = k.data[5] & 15;
 			k.len = (uint16_t)n;
@@ -99,7 +93,7 @@ static void *relay_main(void *arg)
 	return NULL;
 }
 
-static void relay_start(struct relay *r, const struct end *b)
+static void relay_start(struct relay *r, const struct end *a, const struct end *b)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
@@ -116,7 +110,8 @@ static void relay_start(struct relay *r, const struct end *b)
 		CHECK_0(bind(r->fd[i], (struct sockaddr *)&at, sizeof(at)));
 	}
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	r->to[TO_B] = at;
+	r->to[TO_A] = r->to[TO_B] = at;
+	r->to[TO_A].sin_port = htons((uint16_t)(a->qp->qp_num >> 8));
 	CHECK_0(pthread_create(&r->thread, NULL, relay_main, r));
 }
 
@@ -156,7 +151,7 @@ static void stage_open(struct stage *s)
 
 	memset(s, 0, sizeof(*s));
 	rd_pair_open(&s->p, NULL, NULL);
-	relay_start(&s->r, &s->p.b);
+	relay_start(&s->r, &s->p.a, &s->p.b);
 	to = end_addr(&s->p.b);
 	to.gid.raw[15] = 2;
 	way_make(&s->ab, &s->p.a, &to, 0);
@@ -273,7 +268,7 @@ static void test_old_packets(void **state)
 	old_packets(false);
 }
 
-/* FAILS TODAY: an INIT of an earlier pair has a valid cookie and ends the good one. */
+/* Also those that ask for a pair, whose cookies were valid once. */
 static void test_old_inits(void **state)
 {
 	(void)state;
