@@ -305,12 +305,21 @@ void rnic_rd_io_flush(struct rnic_rd_path *path)
 	emit(path->sock, &to, path->sgid, rd->e->txbuf, len, seg);
 }
 
+/* A queue on the way takes or drops a burst as a whole. One that is a small part of the window
+ * costs less when it is dropped, and lets flows share a link more evenly. */
+static unsigned int burst_max(const struct rnic_rd_path *path)
+{
+	unsigned int n = path->p.cc.window / path->p.cc.mss / 8;
+
+	return n < 2 ? 2 : n < RNIC_RD_BURST ? n : RNIC_RD_BURST;
+}
+
 uint8_t *rnic_rd_io_room(struct rnic_rd_path *path, size_t mtu)
 {
 	struct rnic_rd *rd = path->rd;
 
 	if (rd->burst.n &&
-	    (rd->burst.closed || rd->burst.n == RNIC_RD_BURST || rd->burst.len + mtu > DGRAM_MAX))
+	    (rd->burst.closed || rd->burst.n >= burst_max(path) || rd->burst.len + mtu > DGRAM_MAX))
 		rnic_rd_io_flush(path);
 	return rd->e->txbuf + rd->burst.len;
 }

@@ -62,8 +62,6 @@ static void hold_free(struct rnic_rd_peer *peer, struct rnic_rd_hold *h, bool ba
 {
 	if (back && !h->spent)
 		rnic_rq_give_back(peer->rd->qp->rq, &h->wqe);
-	else
-		rnic_rq_used(peer->rd->qp->rq);
 	list_del(&h->link);
 	peer->n_holds--;
 	free(h);
@@ -174,6 +172,18 @@ static void received(struct rnic_rd_peer *peer, const struct rnic_rwqe *wqe,
 	rnic_rd_completed(peer->rd, peer->rd->qp->rcq, &wc, se);
 }
 
+/* Its place first, the completion after: who sees the completion may post at once. */
+static void hold_spend(struct rnic_rd_peer *peer, struct rnic_rd_hold *h,
+		       const struct rnic_rd_event *ev, enum ibv_wc_status status)
+{
+	if (h->spent)
+		return;
+	h->spent = true;
+	h->status = (uint8_t)status;
+	rnic_rq_used(peer->rd->qp->rq);
+	received(peer, &h->wqe, ev, status);
+}
+
 static void ready(struct rnic_rd_peer *peer)
 {
 	struct wire_rd_nak nak = {WIRE_RD_READY, 0};
@@ -241,8 +251,7 @@ static void complete_hold(struct rnic_rd_peer *peer, const struct rnic_rd_event 
 	h = hold_find(peer, ev->ssn);
 	if (!h)
 		return;
-	if (!h->spent)
-		received(peer, &h->wqe, ev, IBV_WC_SUCCESS);
+	hold_spend(peer, h, ev, IBV_WC_SUCCESS);
 	hold_free(peer, h, false);
 	drop_spent(peer);
 	if (peer->starved)
@@ -417,11 +426,7 @@ static bool place_send(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev
 		return false;
 	if (!h->spent && scatter(peer, &h->wqe, seg, payload, len, &status))
 		return true;
-	if (!h->spent) {
-		h->spent = true;
-		received(peer, &h->wqe, ev, status);
-		h->status = status;
-	}
+	hold_spend(peer, h, ev, status);
 	refuse(peer, ev->psn,
 	       h->status == IBV_WC_LOC_LEN_ERR ? WIRE_RD_INVALID : WIRE_RD_OPERATION);
 	drop_spent(peer);

@@ -510,22 +510,55 @@ static struct rnic_rd_peer *peer_of(const struct rnic_rd *rd, uint64_t life)
 	return peer;
 }
 
-/* The link is up. The other says who it is; it must be a peer that we have, without a link. */
-static void link_up(struct rnic_rd_shm *s)
+/* The link is up, and it is this peer's. */
+static void attach(struct rnic_rd_shm *s, struct rnic_rd_peer *peer)
 {
-	struct rnic_rd_peer *peer = peer_of(s->rd, s->link.peer);
-
-	if (!peer || (peer->shm && peer->shm != s) || !peer->remote_id) {
-		shm_end(s);
-		return;
-	}
 	s->peer = peer;
 	peer->shm = s;
 	list_add_tail(&s->ring.link, &s->rd->e->rings);
 	introduce(s);
 	if (list_empty(&peer->touched))
 		list_add_tail(&peer->touched, &s->rd->touched);
-	rnic_rd_settle(s->rd);
+}
+
+/* The other says who it is; it must be a peer that we have, without a link. One of which we have
+ * asked, but not heard the answer yet, waits for it: its link was faster. */
+static void link_up(struct rnic_rd_shm *s)
+{
+	struct rnic_rd_peer *peer = peer_of(s->rd, s->link.peer);
+
+	if (!peer || peer->shm) {
+		shm_end(s);
+	} else if (peer->remote_id) {
+		attach(s, peer);
+		rnic_rd_settle(s->rd);
+	}
+}
+
+/* The link is gone before it was used: everything goes on over UDP. */
+static void fall_back(struct rnic_rd_shm *s)
+{
+	struct rnic_rd_peer *peer = s->peer;
+	struct list_head back;
+	struct rnic_rd_msg *m;
+
+	list_init(&back);
+	list_splice_tail(&s->requests, &back);
+	shm_end(s);
+	while ((m = list_first(&back, struct rnic_rd_msg, link))) {
+		list_del(&m->link);
+		if (rnic_rd_peer_wake(peer))
+			rnic_rd_send(peer, m);
+		else
+			rnic_rd_fail(rnic_rd_req(m), IBV_WC_LOC_QP_OP_ERR);
+	}
+	rnic_rd_pump(peer);
+}
+
+static bool unused(const struct rnic_rd_shm *s)
+{
+	return list_empty(&s->sent) && list_empty(&s->responses) && !s->done && !s->active &&
+	       !s->open;
 }
 
 static bool link_ready(struct rnic_io *io, uint32_t events)
@@ -540,7 +573,9 @@ static bool link_ready(struct rnic_io *io, uint32_t events)
 	} else if (ret < 0 && was_up && s->peer) {
 		while (rnic_rd_shm_look(s) && io->fd >= 0)
 			; /* what it has said before it went */
-		if (io->fd >= 0)
+		if (io->fd >= 0 && unused(s))
+			fall_back(s);
+		else if (io->fd >= 0)
 			rnic_rd_peer_dead(s->peer, IBV_WC_RETRY_EXC_ERR, "its process has ended");
 	} else if (ret < 0) {
 		shm_end(s);
@@ -589,6 +624,12 @@ void rnic_rd_shm_try(struct rnic_rd_peer *peer, struct in_addr addr)
 	struct rnic_rd *rd = peer->rd;
 	struct rnic_rd_shm *s;
 
+	list_for_each (s, &rd->links, all)
+		if (!s->peer && s->link.state == SHM_LINK_UP && s->link.peer == peer->life &&
+		    !peer->shm && is_own(rd, addr)) {
+			attach(s, peer);
+			return;
+		}
 	/* One of the two has to begin; it is tried once. */
 	if (!rd->port || peer->shm || peer->shm_tried || rd->life >= peer->life ||
 	    !is_own(rd, addr))

@@ -436,6 +436,15 @@ static void acks_ride(struct rnic_rd_peer *peer)
 	}
 }
 
+/* Whether a lost packet goes before a fresh one. Within a lane the lower number does: a receiver
+ * that can not take the higher one now would otherwise be sent it for ever, instead of what it
+ * waits for. */
+static bool first_is_lost(struct rnic_rd_peer *peer, const struct rnic_rd_msg *m, uint32_t i,
+			  const struct rd_sent *lost)
+{
+	return lost->board != &peer->lane[m->lane].board || rd_seq_before(lost->psn, m->first + i);
+}
+
 /* One packet. False: nothing more may go. */
 static bool send_one(struct rnic_rd_path *path, uint64_t now)
 {
@@ -446,13 +455,13 @@ static bool send_one(struct rnic_rd_path *path, uint64_t now)
 	uint32_t i, room = rd_cc_room(&path->p.cc);
 	size_t len;
 
-	if (lost) {
+	m = fresh(path, &i);
+	if (lost && (!m || first_is_lost(peer, m, i, lost))) {
 		lane = container_of(lost->board, struct rnic_rd_lane, board);
 		m = find(lane, lost->psn);
 		i = m ? lost->psn - m->first : 0;
-		peer->rd->stats.resent++;
 	} else {
-		m = fresh(path, &i);
+		lost = NULL;
 	}
 	if (!m)
 		return false;
@@ -464,6 +473,7 @@ static bool send_one(struct rnic_rd_path *path, uint64_t now)
 	lane = &peer->lane[m->lane];
 	if (rd_board_send(&lane->board, &path->p, m->first + i, (uint32_t)len, now))
 		return false; /* no memory: the next acknowledgement or timer tries again */
+	peer->rd->stats.resent += !!lost;
 	if (!lost)
 		m->sent = i + 1;
 	began(peer, m, now);
@@ -724,15 +734,16 @@ void rnic_rd_path_arm(struct rnic_rd_path *path)
 		rnic_timer_arm(path->rd->e, &path->timer, at);
 }
 
-/* Another path of the peer that answers. */
+/* The path of the peer that has been silent least, if that is another one. */
 static struct rnic_rd_path *better(const struct rnic_rd_path *path)
 {
-	struct rnic_rd_path *x;
+	struct rnic_rd_path *x, *best = NULL;
 
 	list_for_each (x, &path->peer->paths, link)
-		if (x != path && x->state == RNIC_RD_PATH_UP && !rd_path_silent(&x->p))
-			return x;
-	return NULL;
+		if (x->state == RNIC_RD_PATH_UP && x->p.backoff < path->p.backoff &&
+		    (!best || x->p.backoff < best->p.backoff))
+			best = x;
+	return best;
 }
 
 /* A silent path gives what it has to another one, but for one packet in each lane that tells
