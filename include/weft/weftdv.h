@@ -60,7 +60,7 @@ struct ibv_qp *weftdv_create_qp(struct ibv_context *context, struct ibv_qp_init_
 #define WEFTDV_MAX_PATHS 64 /* flow labels of one queue pair, and paths to one peer */
 
 enum weftdv_path_state {
-	WEFTDV_PATH_NEW,    /* nothing was sent over it yet, or the peer has not answered yet */
+	WEFTDV_PATH_NEW,    /* the peer has not answered yet */
 	WEFTDV_PATH_ACTIVE, /* the peer answers */
 	WEFTDV_PATH_SILENT, /* two timeouts in a row or more */
 	WEFTDV_PATH_LOCAL,  /* the peer is on this host: shared memory */

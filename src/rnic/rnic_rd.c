@@ -159,6 +159,8 @@ static void leave(struct rnic_rd *rd, enum ibv_wc_status status)
 	while ((path = list_first(&rd->contacts, struct rnic_rd_path, link)))
 		rnic_rd_contact_failed(path, status);
 	while ((peer = list_first(&rd->peers, struct rnic_rd_peer, link))) {
+		if (peer->shm)
+			rnic_rd_shm_bye(peer->shm);
 		if (peer->remote_id && peer->reply)
 			rnic_rd_control(peer, peer->reply, WIRE_RD_BYE, 0, NULL, 0);
 		rnic_rd_peer_dead(peer, status, "this queue pair ends");

@@ -76,7 +76,6 @@ struct rnic_rd_req {
 	uint32_t handle; /* what a response names it by; 0: expects none */
 	uint32_t got;    /* bytes of the response */
 	uint8_t status;  /* enum ibv_wc_status, once it has failed */
-	uint8_t rnrs;    /* times that it was told to wait, in a row */
 	bool answered;
 	struct list_head wait; /* on group->waiting, while its path is not up */
 };
@@ -124,7 +123,6 @@ struct rnic_rd_event {
 	struct list_head link; /* on peer->events, in order of psn */
 	uint32_t psn;
 	uint8_t opcode; /* of the packet */
-	bool bad;       /* of a read or atomic: refused */
 	uint32_t ssn;
 	uint32_t length, imm;
 	struct rnic_rd_path *from;
@@ -315,7 +313,7 @@ void rnic_rd_close(struct rnic_qp *qp);
 /* After the last pass that could touch it. */
 void rnic_rd_free(struct rnic_rd *rd);
 void rnic_rd_reset(struct rnic_qp *qp);
-/* To the error state: everything outstanding fails with `status`. */
+/* To the error state: everything outstanding is flushed. */
 void rnic_rd_flush(struct rnic_qp *qp);
 /* Attributes were set: how long to wait for whom. */
 void rnic_rd_modified(struct rnic_qp *qp, int mask);
@@ -399,7 +397,7 @@ void rnic_rd_ack_in(struct rnic_rd_peer *peer, unsigned int lane, uint32_t next,
 void rnic_rd_nak_in(struct rnic_rd_peer *peer, uint32_t psn, const struct wire_rd_nak *nak);
 void rnic_rd_path_arm(struct rnic_rd_path *path);
 void rnic_rd_path_fire(struct rnic_timer *t, uint64_t now);
-/* A short packet without psn. */
+/* A packet without data; psn is 0 but for NAK. */
 void rnic_rd_control(struct rnic_rd_peer *peer, struct rnic_rd_path *path, enum wire_rd_type type,
 		     uint32_t psn, const void *body, size_t len);
 void rnic_rd_ack_out(struct rnic_rd_peer *peer, unsigned int lane);

@@ -13,7 +13,7 @@
 
 /* A window larger than the cache only makes everything slower. */
 #define WINDOW_MAX (1u << 20)
-#define MSS_EXTRA  (28 + 256) /* as rnic_rd_tx.c counts */
+#define MSS_EXTRA  256 /* as rnic_rd_tx.c counts */
 
 static uint32_t hash_place(struct in_addr addr, uint32_t qpn, uint8_t sgid, uint32_t label)
 {

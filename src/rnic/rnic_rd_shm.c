@@ -69,7 +69,8 @@ static bool tell_all(struct rnic_rd_shm *s)
 	while (told < s->n_naks && tell(s, REC_NAK, s->naks[told].seq, s->naks[told].reason))
 		told++;
 	s->n_naks -= told;
-	memmove(s->naks, s->naks + told, s->n_naks * sizeof(*s->naks));
+	if (told)
+		memmove(s->naks, s->naks + told, s->n_naks * sizeof(*s->naks));
 	if (s->n_naks)
 		return false;
 	if (s->owe_rnr && tell(s, REC_RNR, s->done + 1, s->rd->qp->attr.min_rnr_timer))
@@ -85,6 +86,14 @@ void rnic_rd_shm_ack(struct rnic_rd_shm *s)
 {
 	if (tell_all(s) && s->owe)
 		tell(s, REC_ACK, 0, 0);
+	bell(s);
+}
+
+/* Without room for it the link's end has to do. */
+void rnic_rd_shm_bye(struct rnic_rd_shm *s)
+{
+	if (s->link.state == SHM_LINK_UP)
+		tell(s, REC_BYE, 0, 0);
 	bell(s);
 }
 

@@ -45,6 +45,7 @@ struct rnic_rd_shm {
 
 	/* Receiving. */
 	bool broken;   /* the peer breaks the rules */
+	bool bye;      /* it has said good-bye */
 	uint32_t done; /* requests executed */
 	bool waiting;  /* request done + 1 was told to wait; others are discarded */
 	bool owe;      /* an acknowledgement */
@@ -79,6 +80,7 @@ bool rnic_rd_shm_up(const struct rnic_rd_peer *peer);
 void rnic_rd_shm_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m);
 void rnic_rd_shm_pump(struct rnic_rd_shm *s);
 void rnic_rd_shm_ack(struct rnic_rd_shm *s);
+void rnic_rd_shm_bye(struct rnic_rd_shm *s);
 /* A receive was posted. */
 void rnic_rd_shm_wake(struct rnic_rd *rd);
 void rnic_rd_shm_expire(struct rnic_rd_shm *s, uint64_t now);

@@ -26,6 +26,7 @@ enum rec_op {
 	/* Once: where to find a word, what it is; and the answer, imm: it was found. */
 	REC_WORD,
 	REC_FOUND,
+	REC_BYE, /* the queue pair ends */
 };
 
 enum rec_flag {

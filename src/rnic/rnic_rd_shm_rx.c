@@ -392,7 +392,8 @@ static void nak_in(struct rnic_rd_shm *s, const struct rec *r)
 		}
 	/* It may be refused before all of it was sent. */
 	m = list_first(&s->requests, struct rnic_rd_msg, link);
-	if (m && m->first == r->seq && m->begun && r->imm <= WIRE_RD_OPERATION) {
+	if (m && m->first == r->seq && m->begun && r->imm <= WIRE_RD_OPERATION &&
+	    r->imm != WIRE_RD_RNR) {
 		rnic_rd_req(m)->status = status[r->imm];
 		m->sent = UINT32_MAX;
 		list_del(&m->link);
@@ -498,6 +499,9 @@ static void record(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *bo
 	case REC_FOUND:
 		s->reachable = r->imm;
 		break;
+	case REC_BYE:
+		s->bye = true;
+		break;
 	case REC_ACK:
 	case REC_NAK:
 		break;
@@ -513,7 +517,7 @@ bool rnic_rd_shm_look(struct rnic_rd_shm *s)
 	uint32_t len;
 	int n, ret = 0;
 
-	for (n = 0; n < LOOK_MAX && !s->broken; n++) {
+	for (n = 0; n < LOOK_MAX && !s->broken && !s->bye; n++) {
 		struct rec r;
 
 		ret = shm_ring_peek(&s->link.rx, &rec, &len);
@@ -526,6 +530,10 @@ bool rnic_rd_shm_look(struct rnic_rd_shm *s)
 		memcpy(&r, rec, sizeof(r));
 		record(s, &r, (const uint8_t *)rec + sizeof(r), len - sizeof(r));
 		shm_ring_release(&s->link.rx);
+	}
+	if (s->bye) {
+		rnic_rd_peer_dead(s->peer, IBV_WC_REM_ABORT_ERR, "it said good-bye");
+		return true;
 	}
 	if (ret < 0 || s->broken) {
 		rnic_rd_peer_dead(s->peer, IBV_WC_RETRY_EXC_ERR, "it has sent nonsense");

@@ -1,9 +1,9 @@
 /* RD: messages out, and what becomes of them.
  *
- * A message is numbered when it is queued: its packets have consecutive numbers of their
- * lane, so the number of a packet says which message it is of and at which offset. Messages
- * of a lane are in order of numbers on lane->msgs until all of their packets are acknowledged;
- * those with something to send are on the list of their path as well.
+ * A message is numbered when it is queued, or when its turn comes (may_number): its packets have
+ * consecutive numbers of their lane, so the number of a packet says which message it is of and at
+ * which offset. Messages of a lane are in order of numbers on lane->msgs until all of their packets
+ * are acknowledged; those with something to send are on the list of their path as well.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -321,10 +321,10 @@ static void number(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 
 void rnic_rd_number(struct rnic_rd_peer *peer, unsigned int l)
 {
-	struct rnic_rd_lane *lane = &peer->lane[l];
+	struct rnic_rd_lane *lane = peer->lane ? &peer->lane[l] : NULL;
 	struct rnic_rd_msg *m;
 
-	if (!lane->held)
+	if (!lane || !lane->held)
 		return;
 	lane->held = false;
 	list_for_each (m, &lane->msgs, link) {
@@ -746,8 +746,8 @@ static struct rnic_rd_path *better(const struct rnic_rd_path *path)
 	return best;
 }
 
-/* A silent path gives what it has to another one, but for one packet in each lane that tells
- * when it is back: the next message that is posted to it. */
+/* A silent path gives all that it has to another one. What is posted to it later tells when it is
+ * back. */
 static void rescue(struct rnic_rd_path *path, uint64_t now)
 {
 	struct rnic_rd_path *to = better(path);

@@ -23,7 +23,8 @@
  *   28  body
  *
  * Bodies: INIT, CHALLENGE, ACCEPT and REFUSE carry a hello; DATA a DDP segment (wire_rdmap.h)
- * with its payload, or when SKIP is set nothing, or the number (4) that the message has among those that take a receive; ACK a bitmap; NAK a reason; RESET, PROBE and
+ * with its payload, or when SKIP is set nothing, or the number (4) that the message has among
+ * those that take a receive; ACK a bitmap; NAK a reason; RESET, PROBE and
  * BYE nothing. Lengths must fit exactly.
  *
  * Pure: no sockets, no allocation. Decoders accept any bytes.
@@ -58,16 +59,16 @@ enum wire_rd_flag {
 };
 
 enum wire_rd_refusal {
-	WIRE_RD_NO_QP = 1, /* no such queue pair, or it does not listen yet */
+	WIRE_RD_NO_QP = 1, /* no such queue pair */
 	WIRE_RD_QKEY = 2,
 	WIRE_RD_FULL = 3, /* as many peers as it can have */
 };
 
-/* Why a request is refused. All but RNR end the request with an error. */
+/* Why a request is refused. All but RNR and READY end the request with an error. */
 enum wire_rd_reason {
 	WIRE_RD_RNR = 1,       /* no receive posted; arg is the RNR timer code */
 	WIRE_RD_ACCESS = 2,    /* no key allows it */
-	WIRE_RD_INVALID = 3,   /* malformed, or longer than the receive */
+	WIRE_RD_INVALID = 3,   /* longer than the receive, or not aligned */
 	WIRE_RD_OPERATION = 4, /* the peer failed: its memory is gone */
 	WIRE_RD_READY = 5,     /* no refusal: a receive was posted, try again */
 };

@@ -18,9 +18,10 @@ jobs=${JOBS:-1}
 
 mkdir -p "$out/findings" "$out/found/stream"
 "$clang" -std=gnu11 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined \
-	-fno-sanitize-recover=all -I"$src/wire" -I"$src/util" -I"$src/rnic" -I"$here/../fuzz" \
+	-fno-sanitize-recover=all -I"$src/wire" -I"$src/util" -I"$src/rnic" -I"$src/rd" -I"$src/shm" \
+	-I"$here/../../include" -I"$here/../fuzz" \
 	-o "$out/fuzz_stream" "$here/fuzz_stream.c" \
-	"$src"/rnic/*.c "$src"/wire/*.c "$src"/util/*.c -lpthread
+	"$src"/rnic/*.c "$src"/rd/*.c "$src"/shm/*.c "$src"/wire/*.c "$src"/util/*.c -lpthread
 
 case ${1:-10000000} in
 --build-only) ;;
