@@ -21,6 +21,7 @@
 #include "rd_board.h"
 #include "rd_rx.h"
 #include "wire_rd.h"
+#include "util_clock.h"
 #include "rnic_fault.h"
 #include "rnic_qp.h"
 #include "weft/weftdv.h"
@@ -233,7 +234,9 @@ struct rnic_rd_sock {
 	struct list_head link; /* on rd->socks */
 	uint32_t label;
 	unsigned int burst;
-	bool fast; /* connected to to_addr:to_port */
+	bool fast;    /* connected to to_addr:to_port */
+	bool gro;     /* ... and receives glued datagrams */
+	uint8_t full; /* packets in a row that speak for the other way */
 	struct in_addr to_addr;
 	uint16_t to_port;
 	uint8_t sgid;
@@ -277,6 +280,8 @@ struct rnic_rd {
 	struct rnic_rd_path *run_path; /* the last run_n bursts all went there */
 	uint32_t run_n;
 	uint64_t evicted;   /* when room was last made */
+	uint64_t rx_now;    /* the time, while a batch of packets is taken in; 0: not now */
+	uint64_t tx_now;    /* when packets were last sent */
 	uint64_t resets_at; /* when RESETs were last counted anew */
 	uint32_t resets;
 	struct rnic_fault fault;
@@ -299,6 +304,12 @@ struct rnic_rd {
 static inline struct rnic_rd_req *rnic_rd_req(struct rnic_rd_msg *m)
 {
 	return (struct rnic_rd_req *)m;
+}
+
+/* The time. Taking in packets, that of the pass will do, unless something was sent since. */
+static inline uint64_t rnic_rd_now(const struct rnic_rd *rd)
+{
+	return rd->rx_now > rd->tx_now ? rd->rx_now : util_now_ns();
 }
 
 static inline struct rnic_rd_job *rnic_rd_job(struct rnic_rd_msg *m)

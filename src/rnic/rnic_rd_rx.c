@@ -822,7 +822,7 @@ void rnic_rd_packet(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct 
 
 static void settle_acks(struct rnic_rd_peer *peer, uint64_t now)
 {
-	uint32_t many = peer->rd->room / 8;
+	uint32_t many = peer->rd->room / 16;
 
 	if (!peer->owe[0] && !peer->owe[1])
 		return;
@@ -840,7 +840,7 @@ void rnic_rd_settle(struct rnic_rd *rd)
 
 	while ((peer = list_first(&rd->touched, struct rnic_rd_peer, touched))) {
 		struct rnic_rd_path *path;
-		uint64_t now = util_now_ns();
+		uint64_t now = rnic_rd_now(rd);
 
 		list_del(&peer->touched);
 		peer->naked = false;

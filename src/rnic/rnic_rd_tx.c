@@ -492,6 +492,7 @@ static void pump_path(struct rnic_rd_path *path, uint64_t now)
 		sent = true;
 	if (!sent)
 		return;
+	path->rd->tx_now = now;
 	rnic_rd_io_flush(path);
 	acks_ride(path->peer);
 	rnic_rd_path_arm(path);
@@ -615,7 +616,7 @@ void rnic_rd_ack_in(struct rnic_rd_peer *peer, unsigned int l, uint32_t next, co
 
 	if (!n && next == lane->board.una)
 		return;
-	got = rd_board_ack(&lane->board, next, sack, n, util_now_ns(), on_acked, &w);
+	got = rd_board_ack(&lane->board, next, sack, n, rnic_rd_now(peer->rd), on_acked, &w);
 	if (got < 0)
 		peer->rd->stats.foreign++;
 	if (got <= 0)
