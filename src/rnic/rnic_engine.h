@@ -85,6 +85,8 @@ struct rnic_engine {
 	struct list_head ios, graveyard;
 	struct list_head rings;
 	bool rings_asleep;
+	atomic_bool has_rings; /* a hint */
+	atomic_uint ring_polls;
 	unsigned int ring_run;  /* passes in a row that found something in a ring */
 	struct rnic_io bell_io; /* rung by those who write into rings */
 	int n_data, n_blocked;  /* data sockets; those that wait to become writable */

@@ -36,11 +36,12 @@ static void broken(struct rnic_due *d)
 static void learn(struct rnic_rd_req *r, const struct rnic_swqe *w)
 {
 	struct rnic_rd_path *path = r->msg.path;
-	uint64_t kb = w->length / 1024, per_kb;
+	uint64_t kb = w->length / 1024, per_kb, now;
 
 	if (!path || !r->msg.begun)
 		return;
-	per_kb = (util_now_ns() - r->msg.begun) / (kb ? kb : 1);
+	now = path->peer && path->peer->shm ? r->rd->e->now | 1 : util_now_ns();
+	per_kb = (now - r->msg.begun) / (kb ? kb : 1);
 	path->per_kb = path->completions ? (7 * path->per_kb + per_kb) / 8 : per_kb;
 	path->completions++;
 	path->completed_bytes += w->length;

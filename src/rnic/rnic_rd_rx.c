@@ -840,10 +840,15 @@ void rnic_rd_settle(struct rnic_rd *rd)
 
 	while ((peer = list_first(&rd->touched, struct rnic_rd_peer, touched))) {
 		struct rnic_rd_path *path;
-		uint64_t now = rnic_rd_now(rd);
+		uint64_t now;
 
 		list_del(&peer->touched);
 		peer->naked = false;
+		if (rnic_rd_shm_open_only(peer)) {
+			rnic_rd_shm_pump(peer->shm);
+			continue;
+		}
+		now = rnic_rd_now(rd);
 		list_for_each (path, &peer->paths, link)
 			rd_path_settle(&path->p, now);
 		rnic_rd_pump(peer);

@@ -77,6 +77,13 @@ void rnic_rd_shm_discard(struct rnic_rd *rd);
 /* The peer is known: see whether it is on this host. */
 void rnic_rd_shm_try(struct rnic_rd_peer *peer, struct in_addr addr);
 bool rnic_rd_shm_up(const struct rnic_rd_peer *peer);
+/* Nothing of this peer is on the way over UDP, or owed there. */
+static inline bool rnic_rd_shm_open_only(const struct rnic_rd_peer *peer)
+{
+	return peer->shm && peer->shm->open && !peer->owe[0] && !peer->owe[1] &&
+	       (!peer->lane ||
+		(list_empty(&peer->lane[0].msgs) && list_empty(&peer->lane[1].msgs)));
+}
 void rnic_rd_shm_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m);
 void rnic_rd_shm_pump(struct rnic_rd_shm *s);
 void rnic_rd_shm_ack(struct rnic_rd_shm *s);
