@@ -142,6 +142,81 @@ part() {
 	fi
 }
 
+# rd_local TEST SIZE: RD between two processes of one host, through shared memory: the median of
+# half a round trip in microseconds, or of a stream in MB/s.
+rd_local() {
+	local column=6
+	[ "$1" = lat ] || column=5
+	port=$((port + 1))
+	WEFT_ADDR=127.0.0.1 WEFT_RD_SHM=on "${run[@]}" "$PERF" server -p "$port" \
+		"${perf_options[@]}" </dev/null >/dev/null 2>&1 &
+	server_pid=$!
+	for ((i = 0; i < 100; i++)); do
+		ss -ltn "sport = :$port" | grep -q LISTEN && break
+		sleep 0.02
+	done
+	WEFT_ADDR=127.0.0.1 WEFT_RD_SHM=on timeout 30 "${run[@]}" "$PERF" "$1" -k rd -s "$2" -r 5 \
+		-p "$port" "${perf_options[@]}" 127.0.0.1 </dev/null 2>/dev/null |
+		awk -v c=$column '$1 == "rd" { print $c }'
+	kill "$server_pid" 2>/dev/null
+	wait "$server_pid" 2>/dev/null
+	server_pid=''
+}
+
+# ucx_local TRANSPORTS TEST SIZE COUNT: the same of ucx_perftest's tag matching, as it reports it
+# over all.
+ucx_local() {
+	local column=4 cpus
+	[ "$2" = tag_lat ] || column=6
+	cpus=$(nproc)
+	port=$((port + 1))
+	UCX_TLS=$1 taskset -c $((cpus > 1 ? 1 : 0)) timeout 30 ucx_perftest -p "$port" \
+		</dev/null >/dev/null 2>&1 &
+	server_pid=$!
+	for ((i = 0; i < 100; i++)); do
+		ss -ltn "sport = :$port" | grep -q LISTEN && break
+		sleep 0.02
+	done
+	UCX_TLS=$1 timeout 30 taskset -c 0 ucx_perftest 127.0.0.1 -p "$port" -t "$2" -s "$3" \
+		-n "$4" -f </dev/null 2>/dev/null | awk -v c=$column 'NF >= 8 { v = $c } END { print v }'
+	kill "$server_pid" 2>/dev/null
+	wait "$server_pid" 2>/dev/null
+	server_pid=''
+}
+
+# same_host_row WHAT TEST SIZE UCX_TEST COUNT: in turn, three times; medians.
+same_host_row() {
+	local what=$1 test=$2 size=$3 ucx_test=$4 count=$5 round
+	local rd=() posix=() cma=()
+	for ((round = 0; round < 3; round++)); do
+		rd+=("$(rd_local "$test" "$size")")
+		posix+=("$(ucx_local posix,self "$ucx_test" "$size" "$count")")
+		cma+=("$(ucx_local posix,cma,self "$ucx_test" "$size" "$count")")
+	done
+	median() { printf '%s\n' "$@" | sort -n | sed -n 2p; }
+	printf '%-22s %10s %12s %16s\n' "$what" "$(median "${rd[@]}")" \
+		"$(median "${posix[@]}")" "$(median "${cma[@]}")"
+}
+
+# RD through shared memory beside UCX. Needs a loopback interface of its own.
+same_host() {
+	progress "same host"
+	if ! command -v ucx_perftest >/dev/null; then
+		echo "# same host: ucx_perftest is not installed (Debian: ucx-utils)"
+		return
+	fi
+	ip link set lo up 2>/dev/null
+	echo
+	echo "# two processes of one host: RD through shared memory, and ucx_perftest (tag matching)"
+	echo "#                              RD    UCX posix    UCX posix,cma"
+	same_host_row "8 bytes [usec]" lat 8 tag_lat 200000
+	[ $quick = yes ] || same_host_row "1 KB [usec]" lat 1024 tag_lat 100000
+	same_host_row "8 KB [usec]" lat 8192 tag_lat 50000
+	[ $quick = yes ] || same_host_row "8 KB [MB/s]" bw 8192 tag_bw 200000
+	same_host_row "64 KB [MB/s]" bw 65536 tag_bw 20000
+	same_host_row "1 MB [MB/s]" bw 1048576 tag_bw 2000
+}
+
 # One document of all parts, made of whole documents.
 combine() {
 	local f comma=
@@ -251,6 +326,7 @@ main() {
 	echo "$(where); $(nproc) cores, Linux $(uname -r)"
 	echo
 	measure_all
+	[ $raw = yes ] || same_host
 	combine
 	plot latency "Latency, half a round trip" "microseconds"
 	plot bandwidth "Bandwidth" "MB/s"

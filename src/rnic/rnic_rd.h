@@ -317,6 +317,24 @@ static inline struct rnic_rd_job *rnic_rd_job(struct rnic_rd_msg *m)
 	return (struct rnic_rd_job *)m;
 }
 
+/* The work request of one of our messages. */
+static inline struct rnic_swqe *rnic_rd_swqe(const struct rnic_rd_msg *m)
+{
+	const struct rnic_rd_req *r = (const struct rnic_rd_req *)m;
+
+	return rnic_swqe_at(r->rd->qp, r->slot);
+}
+
+static inline bool rnic_rd_takes_receive(const struct rnic_rd_msg *m)
+{
+	return m->kind == RNIC_RD_SEND || m->kind == RNIC_RD_WRITE_IMM;
+}
+
+static inline bool rnic_rd_is_read(const struct rnic_rd_msg *m)
+{
+	return m->kind == RNIC_RD_READ || m->kind == RNIC_RD_ATOMIC;
+}
+
 /* ---- rnic_rd.c: the queue pair ---- */
 
 int rnic_rd_open(struct rnic_qp *qp);
@@ -397,6 +415,13 @@ bool rnic_rd_expects(const struct rnic_rd_peer *peer);
 /* Gives up a peer that has been silent for too long. True: it is gone. */
 bool rnic_rd_check_alive(struct rnic_rd_peer *peer, uint64_t now);
 
+/* ---- rnic_rd_build.c: packets ---- */
+
+/* Packet i of a message: its length, and the packet itself. */
+size_t rnic_rd_packet_len(const struct rnic_rd_msg *m, uint32_t i);
+size_t rnic_rd_build(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint32_t i, bool ask,
+		     uint8_t *buf);
+
 /* ---- rnic_rd_tx.c: messages out ---- */
 
 void rnic_rd_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m);
@@ -431,7 +456,26 @@ void rnic_rd_got_data(struct rnic_rd_peer *peer, uint32_t handle, uint64_t off,
 void rnic_rd_got_value(struct rnic_rd_peer *peer, uint32_t handle, uint64_t value);
 void rnic_rd_got_error(struct rnic_rd_peer *peer, uint32_t handle, uint8_t reason);
 
+/* ---- rnic_rd_rsp.c: requests of peers ---- */
+
+void rnic_rd_request_in(struct rnic_rd_peer *peer, const struct wire_rd *h,
+			const struct wire_seg *seg, const uint8_t *payload, size_t len);
+void rnic_rd_skip_in(struct rnic_rd_peer *peer, const struct wire_rd *h, const uint8_t *body,
+		     size_t len);
+
+/* ---- rnic_rd_faults.c ---- */
+
+void rnic_rd_faults_init(struct rnic_rd *rd);
+void rnic_rd_faults_send(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
+			 uint8_t *data, size_t len, size_t seg);
+/* What is held back of a socket, or of all (NULL), is lost. */
+void rnic_rd_faults_forget(struct rnic_rd *rd, const struct rnic_rd_sock *sock);
+
 /* ---- rnic_rd_io.c: sockets ---- */
+
+/* One call; seg: the length of each datagram but the last. */
+void rnic_rd_transmit(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
+		      const uint8_t *data, size_t len, size_t seg);
 
 int rnic_rd_io_open(struct rnic_rd *rd);
 void rnic_rd_io_close(struct rnic_rd *rd);

@@ -38,21 +38,6 @@
 #define FULL_RUN 8
 /* Error reports taken in a pass. */
 #define ERRORS_PER_PASS 16
-/* Datagrams that faults may hold back. */
-#define DELAYED_MAX 4096
-#define REORDER_NS  UTIL_NS_PER_MS
-#define REORDER_MAX 8
-
-struct delayed {
-	struct list_head link;
-	struct rnic_rd_sock *sock;
-	struct sockaddr_in to;
-	uint8_t sgid;
-	uint64_t at;
-	uint32_t behind; /* datagrams that still have to overtake it; 0: only time counts */
-	size_t len;
-	uint8_t data[];
-};
 
 /* ---- one system call ---- */
 
@@ -140,8 +125,8 @@ static void keep(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_
 	rnic_io_want(&sock->io, EPOLLIN | EPOLLOUT);
 }
 
-static void transmit(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
-		     const uint8_t *data, size_t len, size_t seg)
+void rnic_rd_transmit(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
+		      const uint8_t *data, size_t len, size_t seg)
 {
 	struct rnic_rd *rd = sock->rd;
 	static atomic_bool told;
@@ -162,102 +147,13 @@ static void transmit(struct rnic_rd_sock *sock, const struct sockaddr_in *to, ui
 		util_log_once(&told, UTIL_LOG_INFO, "RD datagram dropped: %s", strerror(-err));
 }
 
-/* ---- faults ---- */
-
-static void delayed_send(struct rnic_rd *rd, struct delayed *d)
-{
-	list_del(&d->link);
-	rd->n_delayed--;
-	transmit(d->sock, &d->to, d->sgid, d->data, d->len, d->len);
-	free(d);
-}
-
-static void delayed_arm(struct rnic_rd *rd)
-{
-	uint64_t at = UINT64_MAX;
-	struct delayed *d;
-
-	list_for_each (d, &rd->delayed, link)
-		if (d->at < at)
-			at = d->at;
-	if (at == UINT64_MAX)
-		rnic_timer_cancel(rd->e, &rd->fault_timer);
-	else
-		rnic_timer_arm(rd->e, &rd->fault_timer, at);
-}
-
-static void delayed_fire(struct rnic_timer *t, uint64_t now)
-{
-	struct rnic_rd *rd = container_of(t, struct rnic_rd, fault_timer);
-	struct delayed *d, *tmp;
-
-	list_for_each_safe (d, tmp, &rd->delayed, link)
-		if (d->at <= now)
-			delayed_send(rd, d);
-	delayed_arm(rd);
-}
-
-static void overtaken(struct rnic_rd *rd)
-{
-	struct delayed *d, *tmp;
-
-	list_for_each_safe (d, tmp, &rd->delayed, link)
-		if (d->behind && !--d->behind)
-			delayed_send(rd, d);
-}
-
-static bool delay(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
-		  const uint8_t *data, size_t len, const struct rnic_fault_verdict *v)
-{
-	struct rnic_rd *rd = sock->rd;
-	struct delayed *d;
-
-	if (rd->n_delayed >= DELAYED_MAX)
-		return false;
-	d = malloc(sizeof(*d) + len);
-	if (!d)
-		return false;
-	*d = (struct delayed){.sock = sock,
-			      .to = *to,
-			      .sgid = sgid,
-			      .at = util_now_ns() + (v->delay ? v->delay : REORDER_NS),
-			      .behind =
-				      v->reorder ? 1 + (uint32_t)(rd->n_delayed % REORDER_MAX) : 0,
-			      .len = len};
-	memcpy(d->data, data, len);
-	list_init(&d->link);
-	list_add_tail(&d->link, &rd->delayed);
-	rd->n_delayed++;
-	delayed_arm(rd);
-	return true;
-}
-
-static void with_faults(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
-			uint8_t *data, size_t len)
-{
-	struct rnic_fault_verdict v = rnic_fault_next(&sock->rd->fault, len);
-
-	if (v.drop)
-		return;
-	if (v.again)
-		transmit(sock, to, sgid, data, len, len);
-	if (v.flip)
-		data[v.bit / 8] ^= (uint8_t)(1u << v.bit % 8);
-	if ((v.delay || v.reorder) && delay(sock, to, sgid, data, len, &v))
-		return;
-	transmit(sock, to, sgid, data, len, len);
-	overtaken(sock->rd);
-}
-
 static void emit(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
 		 uint8_t *data, size_t len, size_t seg)
 {
-	if (!rnic_fault_any(&sock->rd->fault)) {
-		transmit(sock, to, sgid, data, len, seg);
-		return;
-	}
-	for (size_t off = 0; off < len; off += seg)
-		with_faults(sock, to, sgid, data + off, len - off < seg ? len - off : seg);
+	if (rnic_fault_any(&sock->rd->fault))
+		rnic_rd_faults_send(sock, to, sgid, data, len, seg);
+	else
+		rnic_rd_transmit(sock, to, sgid, data, len, seg);
 }
 
 void rnic_rd_io_send(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
@@ -495,7 +391,8 @@ static bool sock_writable(struct rnic_rd_sock *sock)
 	sock->pend_len = 0;
 	rnic_io_want(&sock->io, EPOLLIN);
 	if (len)
-		transmit(sock, &sock->pend_to, sock->pend_sgid, sock->pend, len, sock->pend_seg);
+		rnic_rd_transmit(sock, &sock->pend_to, sock->pend_sgid, sock->pend, len,
+				 sock->pend_seg);
 	if (!sock->pend_len)
 		list_for_each (peer, &sock->rd->peers, link)
 			rnic_rd_pump(peer);
@@ -624,14 +521,7 @@ static int bind_beside(int fd, struct rnic_rd *rd, const struct sockaddr_in *own
 
 static void sock_close(struct rnic_rd_sock *sock)
 {
-	struct delayed *d, *tmp;
-
-	list_for_each_safe (d, tmp, &sock->rd->delayed, link)
-		if (d->sock == sock) {
-			list_del(&d->link);
-			sock->rd->n_delayed--;
-			free(d);
-		}
+	rnic_rd_faults_forget(sock->rd, sock);
 	list_del(&sock->link);
 	rnic_io_close(&sock->io);
 }
@@ -693,8 +583,7 @@ int rnic_rd_io_open(struct rnic_rd *rd)
 	int size = 0, err;
 
 	list_init(&rd->socks);
-	list_init(&rd->delayed);
-	rnic_timer_init(&rd->fault_timer, delayed_fire);
+	rnic_rd_faults_init(rd);
 	rd->main = sock_new(rd, &own, NULL);
 	if (!rd->main)
 		return -errno;
@@ -729,12 +618,8 @@ void rnic_rd_io_close(struct rnic_rd *rd)
 void rnic_rd_io_discard(struct rnic_rd *rd)
 {
 	struct rnic_rd_sock *s;
-	struct delayed *d;
 
-	while ((d = list_first(&rd->delayed, struct delayed, link))) {
-		list_del(&d->link);
-		free(d);
-	}
+	rnic_rd_faults_forget(rd, NULL);
 	while ((s = list_first(&rd->socks, struct rnic_rd_sock, link))) {
 		list_del(&s->link);
 		sock_release(&s->io);

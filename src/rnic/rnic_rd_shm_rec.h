@@ -64,6 +64,8 @@ static inline uint8_t rec_flags(const struct rnic_swqe *w)
 	return (uint8_t)((imm ? REC_IMM : 0) | (w->flags & IBV_SEND_SOLICITED ? REC_SOLICITED : 0));
 }
 
+/* Tells the peer what it needs to find out whether it can fetch from our memory. */
+void rnic_rd_shm_introduce(struct rnic_rd_shm *s);
 /* Reads the ring. True: there was something. */
 bool rnic_rd_shm_look(struct rnic_rd_shm *s);
 

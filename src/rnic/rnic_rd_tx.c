@@ -26,270 +26,7 @@
 /* A machine that says that nobody listens is believed after this long. */
 #define REFUSED_NS UTIL_NS_PER_S
 
-/* ---- building packets ---- */
-
-static struct rnic_swqe *swqe_of(const struct rnic_rd_msg *m)
-{
-	const struct rnic_rd_req *r = (const struct rnic_rd_req *)m;
-
-	return rnic_swqe_at(r->rd->qp, r->slot);
-}
-
-/* Of packet i of a message: where its payload begins, and how long it is. */
-static uint32_t part(const struct rnic_rd_msg *m, uint32_t i, uint64_t *off)
-{
-	uint64_t left;
-
-	*off = (uint64_t)i * m->seg;
-	switch (m->kind) {
-	case RNIC_RD_READ:
-		return WIRE_READ_REQ_LEN;
-	case RNIC_RD_ATOMIC:
-		return WIRE_ATOMIC_REQ_LEN;
-	case RNIC_RD_ATOMIC_RSP:
-		return WIRE_ATOMIC_RESP_LEN;
-	case RNIC_RD_ERROR_RSP:
-		return WIRE_RD_ERROR_LEN;
-	case RNIC_RD_WRITE_IMM:
-		if (i == m->n - 1)
-			return WIRE_IMM_LEN;
-		break;
-	default:
-		break;
-	}
-	left = m->length - *off;
-	return left < m->seg ? (uint32_t)left : m->seg;
-}
-
-static bool is_tagged(const struct rnic_rd_msg *m, uint32_t i)
-{
-	return m->kind == RNIC_RD_WRITE || m->kind == RNIC_RD_READ_RSP ||
-	       (m->kind == RNIC_RD_WRITE_IMM && i < m->n - 1);
-}
-
-static bool takes_receive(const struct rnic_rd_msg *m)
-{
-	return m->kind == RNIC_RD_SEND || m->kind == RNIC_RD_WRITE_IMM;
-}
-
-static size_t packet_len(const struct rnic_rd_msg *m, uint32_t i)
-{
-	uint64_t off;
-
-	if (m->skip)
-		return WIRE_RD_HDR + (takes_receive(m) ? WIRE_RD_SKIP_LEN : 0);
-	return WIRE_RD_HDR + (is_tagged(m, i) ? WIRE_TAGGED_HDR : WIRE_UNTAGGED_HDR) +
-	       part(m, i, &off);
-}
-
-static struct wire_seg send_seg(const struct rnic_rd_msg *m, uint32_t i, uint64_t off)
-{
-	const struct rnic_swqe *w = swqe_of(m);
-	bool se = w->flags & IBV_SEND_SOLICITED, imm = w->opcode == IBV_WR_SEND_WITH_IMM;
-
-	return (struct wire_seg){.opcode = imm ? (se ? WIRE_OP_SEND_IMM_SE : WIRE_OP_SEND_IMM)
-					       : (se ? WIRE_OP_SEND_SE : WIRE_OP_SEND),
-				 .last = i == m->n - 1,
-				 .ulp = imm ? ntohl(w->imm) : 0,
-				 .qn = WIRE_QN_SEND,
-				 .msn = m->ssn,
-				 .mo = (uint32_t)off};
-}
-
-static struct wire_seg write_seg(const struct rnic_rd_msg *m, uint32_t i, uint64_t off)
-{
-	const struct rnic_swqe *w = swqe_of(m);
-	uint32_t data = m->kind == RNIC_RD_WRITE_IMM ? m->n - 1 : m->n;
-
-	if (i < data)
-		return (struct wire_seg){.opcode = WIRE_OP_WRITE,
-					 .tagged = true,
-					 .last = i == data - 1,
-					 .stag = w->rkey,
-					 .to = w->remote_addr + off};
-	/* The immediate says how long the write before it was. */
-	return (struct wire_seg){.opcode = w->flags & IBV_SEND_SOLICITED ? WIRE_OP_IMM_SE
-									 : WIRE_OP_IMM,
-				 .last = true,
-				 .ulp = m->length,
-				 .qn = WIRE_QN_SEND,
-				 .msn = m->ssn};
-}
-
-static struct wire_seg make_seg(const struct rnic_rd_msg *m, uint32_t i, uint64_t off)
-{
-	switch (m->kind) {
-	case RNIC_RD_SEND:
-		return send_seg(m, i, off);
-	case RNIC_RD_WRITE:
-	case RNIC_RD_WRITE_IMM:
-		return write_seg(m, i, off);
-	case RNIC_RD_READ:
-	case RNIC_RD_ATOMIC:
-		return (struct wire_seg){.opcode = m->kind == RNIC_RD_READ ? WIRE_OP_READ_REQ
-									   : WIRE_OP_ATOMIC_REQ,
-					 .last = true,
-					 .qn = WIRE_QN_READ_REQ,
-					 .msn = m->first};
-	case RNIC_RD_READ_RSP:
-		return (struct wire_seg){.opcode = WIRE_OP_READ_RESP,
-					 .tagged = true,
-					 .last = i == m->n - 1,
-					 .stag = ((const struct rnic_rd_job *)m)->handle,
-					 .to = off};
-	case RNIC_RD_ATOMIC_RSP:
-		return (struct wire_seg){.opcode = WIRE_OP_ATOMIC_RESP,
-					 .last = true,
-					 .qn = WIRE_QN_ATOMIC_RESP,
-					 .msn = m->first};
-	default:
-		return (struct wire_seg){.opcode = WIRE_OP_TERMINATE,
-					 .last = true,
-					 .qn = WIRE_QN_TERMINATE,
-					 .msn = m->first};
-	}
-}
-
-static uint32_t small(uint8_t *buf, size_t len, uint32_t *crc)
-{
-	*crc = wire_crc32c(*crc, buf, len);
-	return 0;
-}
-
-static void read_body(const struct rnic_rd_msg *m, uint8_t *buf)
-{
-	const struct rnic_swqe *w = swqe_of(m);
-	struct wire_read_req rr = {.sink_stag = ((const struct rnic_rd_req *)m)->handle,
-				   .len = w->length,
-				   .src_stag = w->rkey,
-				   .src_to = w->remote_addr};
-
-	wire_read_req_encode(&rr, buf);
-}
-
-static void atomic_body(const struct rnic_rd_msg *m, uint8_t *buf)
-{
-	const struct rnic_swqe *w = swqe_of(m);
-	bool add = w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-	struct wire_atomic_req ar = {.op = add ? WIRE_ATOMIC_FETCH_ADD : WIRE_ATOMIC_CMP_SWAP,
-				     .id = ((const struct rnic_rd_req *)m)->handle,
-				     .stag = w->rkey,
-				     .to = w->remote_addr,
-				     .add_swap = add ? w->compare_add : w->swap,
-				     .add_swap_mask = UINT64_MAX,
-				     .compare = add ? 0 : w->compare_add,
-				     .compare_mask = UINT64_MAX};
-
-	wire_atomic_req_encode(&ar, buf);
-}
-
-/* The payload of a packet, and its CRC. */
-static enum rnic_mem_error fill(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint32_t i,
-				uint64_t off, uint8_t *buf, uint32_t len, uint32_t *crc)
-{
-	struct rnic_qp *qp = peer->rd->qp;
-	struct rnic_rd_job *job = rnic_rd_job(m);
-	const struct rnic_swqe *w;
-	enum rnic_mem_error err;
-	void *from;
-
-	switch (m->kind) {
-	case RNIC_RD_READ:
-		read_body(m, buf);
-		return small(buf, len, crc);
-	case RNIC_RD_ATOMIC:
-		atomic_body(m, buf);
-		return small(buf, len, crc);
-	case RNIC_RD_ATOMIC_RSP:
-		wire_atomic_resp_encode(&(struct wire_atomic_resp){job->handle, job->value}, buf);
-		return small(buf, len, crc);
-	case RNIC_RD_ERROR_RSP:
-		wire_rd_error_encode(&(struct wire_rd_error){job->handle, (uint8_t)job->value},
-				     buf);
-		return small(buf, len, crc);
-	case RNIC_RD_READ_RSP:
-		if (!len)
-			return RNIC_MEM_OK;
-		err = rnic_mem_remote(peer->rd->e, qp->ibv.pd, job->rkey, job->addr + off, len,
-				      IBV_ACCESS_REMOTE_READ, &from);
-		return err ? err : rnic_guard_copy_crc(buf, from, len, crc);
-	default:
-		w = swqe_of(m);
-		if (m->kind == RNIC_RD_WRITE_IMM && i == m->n - 1) {
-			wire_imm_encode(ntohl(w->imm), buf);
-			return small(buf, len, crc);
-		}
-		if (w->inl) {
-			*crc = wire_crc32c_copy(*crc, buf, (const uint8_t *)w->sge + off, len);
-			return RNIC_MEM_OK;
-		}
-		return rnic_mem_gather(peer->rd->e, qp->ibv.pd, w->sge, w->num_sge, off, buf, len,
-				       crc);
-	}
-}
-
-/* The memory of a message is not what it was. What is left of it are empty packets. */
-static void spoiled(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
-{
-	struct rnic_rd_job *e;
-
-	m->skip = true;
-	if (m->lane == RNIC_RD_REQ) {
-		if (!rnic_rd_req(m)->status)
-			rnic_rd_req(m)->status = IBV_WC_LOC_PROT_ERR;
-		return;
-	}
-	e = calloc(1, sizeof(*e));
-	if (!e)
-		return; /* the peer's request hangs until we have gone; there is no memory to tell
-			 */
-	e->handle = rnic_rd_job(m)->handle;
-	e->value = WIRE_RD_OPERATION;
-	e->msg = (struct rnic_rd_msg){
-		.path = m->path, .kind = RNIC_RD_ERROR_RSP, .lane = RNIC_RD_RSP, .n = 1};
-	peer->n_jobs++;
-	rnic_rd_send(peer, &e->msg);
-}
-
-static size_t build(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint32_t i, bool ask,
-		    uint8_t *buf)
-{
-	struct wire_rd h = {.type = WIRE_RD_DATA,
-			    .flags = (uint8_t)((m->lane ? WIRE_RD_RESPONSE : 0) |
-					       (m->skip ? WIRE_RD_SKIP : 0) |
-					       (ask ? WIRE_RD_ASK : 0)),
-			    .id = peer->remote_id,
-			    .psn = m->first + i,
-			    .ack = {peer->lane[0].rx.next, peer->lane[1].rx.next}};
-	size_t len = wire_rd_encode(&h, buf);
-	struct wire_seg seg;
-	uint64_t off;
-	uint32_t n, crc;
-
-	if (m->skip) {
-		if (takes_receive(m))
-			len += wire_rd_skip_encode(m->ssn, buf + len);
-		wire_rd_seal(buf, len);
-		return len;
-	}
-	n = part(m, i, &off);
-	seg = make_seg(m, i, off);
-	len += wire_seg_encode(&seg, buf + len);
-	crc = wire_crc32c(0, buf + 4, len - 4);
-	if (fill(peer, m, i, off, buf + len, n, &crc)) {
-		spoiled(peer, m);
-		return build(peer, m, i, ask, buf);
-	}
-	wire_rd_put_crc(buf, crc);
-	return len + n;
-}
-
 /* ---- sending ---- */
-
-static bool is_read(const struct rnic_rd_msg *m)
-{
-	return m->kind == RNIC_RD_READ || m->kind == RNIC_RD_ATOMIC;
-}
 
 /* Whether the next message may have its numbers. One that has may be sent as soon as its path
  * allows, before others that come first but go another way; so what holds back requests in the
@@ -303,9 +40,9 @@ static bool may_number(const struct rnic_rd_peer *peer, const struct rnic_rd_msg
 		return false;
 	if (m->lane == RNIC_RD_RSP)
 		return true;
-	if (is_read(m) && peer->reads >= RNIC_RD_READS)
+	if (rnic_rd_is_read(m) && peer->reads >= RNIC_RD_READS)
 		return false;
-	return !peer->reads || !(swqe_of(m)->flags & IBV_SEND_FENCE);
+	return !peer->reads || !(rnic_rd_swqe(m)->flags & IBV_SEND_FENCE);
 }
 
 static void number(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
@@ -315,7 +52,7 @@ static void number(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 	m->first = lane->next;
 	lane->next += m->n;
 	m->numbered = true;
-	peer->reads += is_read(m);
+	peer->reads += rnic_rd_is_read(m);
 	list_add_tail(&m->tx, &m->path->tx[m->lane]);
 }
 
@@ -357,7 +94,7 @@ void rnic_rd_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 		rnic_rd_shm_send(peer, m);
 		return;
 	}
-	if (takes_receive(m))
+	if (rnic_rd_takes_receive(m))
 		m->ssn = peer->ssn++;
 	list_add_tail(&m->link, &lane->msgs);
 	if (lane->held || !may_number(peer, m))
@@ -413,7 +150,7 @@ static void began(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint64_t now
 	if (m->begun)
 		return;
 	m->begun = now;
-	if (is_read(m))
+	if (rnic_rd_is_read(m))
 		rnic_rd_watch(peer, now);
 }
 
@@ -465,7 +202,7 @@ static bool send_one(struct rnic_rd_path *path, uint64_t now)
 	}
 	if (!m)
 		return false;
-	len = packet_len(m, i) + OVERHEAD;
+	len = rnic_rd_packet_len(m, i) + OVERHEAD;
 	if (len > room) {
 		path->p.limited = true;
 		return false;
@@ -477,8 +214,8 @@ static bool send_one(struct rnic_rd_path *path, uint64_t now)
 	if (!lost)
 		m->sent = i + 1;
 	began(peer, m, now);
-	rnic_rd_io_put(path,
-		       build(peer, m, i, !more(path, m, i), rnic_rd_io_room(path, peer->mtu)));
+	rnic_rd_io_put(path, rnic_rd_build(peer, m, i, !more(path, m, i),
+					   rnic_rd_io_room(path, peer->mtu)));
 	return true;
 }
 
@@ -714,7 +451,7 @@ void rnic_rd_nak_in(struct rnic_rd_peer *peer, uint32_t psn, const struct wire_r
 		return;
 	}
 	/* Reads are answered, never refused this way. */
-	if (!m || !m->begun || m->skip || is_read(m) || rd_board_acked(&lane->board, psn))
+	if (!m || !m->begun || m->skip || rnic_rd_is_read(m) || rd_board_acked(&lane->board, psn))
 		return; /* old news */
 	if (nak->reason == WIRE_RD_RNR) {
 		rnr_in(peer, m, nak->arg);

@@ -355,6 +355,8 @@ static void packet(struct run *r, uint8_t op, const uint8_t *f, const uint8_t *b
 
 		h.id = p ? (p->peer ? p->peer->local_id : p->nonce) : ID;
 	}
+	if (peer)
+		HOLDS(rnic_rd_peer_wake(peer)); /* its numbers are wanted */
 	h.id += op >> 4 & 1;
 	if (h.type == WIRE_RD_DATA)
 		h.psn = (uint32_t)(int8_t)f[2] + (peer ? peer->lane[lane].rx.next : 0);

@@ -1,0 +1,402 @@
+/* RD through shared memory: messages out. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "util_rand.h"
+#include "rnic_conn.h"
+#include "rnic_rd_shm_rec.h"
+
+/* Room for a record, with its header filled in. NULL: the ring is full. */
+static struct rec *reserve(struct rnic_rd_shm *s, enum rec_op op, size_t extra)
+{
+	struct rec *r = shm_ring_reserve(&s->link.tx, (uint32_t)(sizeof(*r) + extra));
+
+	if (!r)
+		return NULL;
+	/* A refusal that is not told yet must not be overtaken. */
+	*r = (struct rec){.op = (uint8_t)op, .ack = s->n_naks ? s->naks[0].seq - 1 : s->done};
+	s->owe = s->n_naks;
+	return r;
+}
+
+static void commit(struct rnic_rd_shm *s, size_t extra)
+{
+	shm_ring_commit(&s->link.tx, (uint32_t)(sizeof(struct rec) + extra));
+	s->committed = true;
+}
+
+static void bell(struct rnic_rd_shm *s)
+{
+	if (s->committed)
+		shm_link_ring(&s->link);
+	s->committed = false;
+}
+
+/* A record without a body. */
+static bool tell(struct rnic_rd_shm *s, enum rec_op op, uint32_t seq, uint32_t imm)
+{
+	struct rec *r = reserve(s, op, 0);
+
+	if (!r)
+		return false;
+	r->seq = seq;
+	r->imm = imm;
+	commit(s, 0);
+	return true;
+}
+
+/* What the other side must hear, as far as there is room. */
+static bool tell_all(struct rnic_rd_shm *s)
+{
+	uint32_t told = 0;
+
+	while (told < s->n_naks && tell(s, REC_NAK, s->naks[told].seq, s->naks[told].reason))
+		told++;
+	s->n_naks -= told;
+	if (told)
+		memmove(s->naks, s->naks + told, s->n_naks * sizeof(*s->naks));
+	if (s->n_naks)
+		return false;
+	if (s->owe_rnr && tell(s, REC_RNR, s->done + 1, s->rd->qp->attr.min_rnr_timer))
+		s->owe_rnr = false;
+	if (s->owe_ready && !s->owe_rnr && tell(s, REC_READY, s->done + 1, 0))
+		s->owe_ready = false;
+	if (s->owe_found && tell(s, REC_FOUND, 0, s->can_fetch))
+		s->owe_found = false;
+	return !s->owe_rnr && !s->owe_ready && !s->owe_found;
+}
+
+void rnic_rd_shm_ack(struct rnic_rd_shm *s)
+{
+	if (tell_all(s) && s->owe)
+		tell(s, REC_ACK, 0, 0);
+	bell(s);
+}
+
+/* Without room for it the link's end has to do. */
+void rnic_rd_shm_bye(struct rnic_rd_shm *s)
+{
+	if (s->link.state == SHM_LINK_UP)
+		tell(s, REC_BYE, 0, 0);
+	bell(s);
+}
+
+static void spoiled(struct rnic_rd_msg *m, uint8_t status)
+{
+	if (!rnic_rd_req(m)->status)
+		rnic_rd_req(m)->status = status;
+}
+
+/* The target of a write, a read or an atomic. */
+static uint8_t *put_target(uint8_t *to, const struct rnic_swqe *w, uint32_t handle)
+{
+	struct rec_target t = {.addr = w->remote_addr, .rkey = w->rkey, .handle = handle};
+
+	memcpy(to, &t, sizeof(t));
+	return to + sizeof(t);
+}
+
+/* A request that failed before it was sent: its number must be used up. */
+static bool push_void(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
+{
+	struct rec *r = reserve(s, REC_VOID, 0);
+
+	if (!r)
+		return false;
+	r->seq = m->first;
+	commit(s, 0);
+	m->sent = UINT32_MAX;
+	return true;
+}
+
+/* Only where the data is. True: done, false: the ring is full. */
+static bool push_direct(struct rnic_rd_shm *s, struct rnic_rd_msg *m, enum rec_op op)
+{
+	struct rnic_swqe *w = rnic_rd_swqe(m);
+	size_t target = op == REC_SEND ? 0 : sizeof(struct rec_target);
+	struct iovec iov[RNIC_MAX_SGE];
+	struct rec *r;
+	int n;
+
+	if (rnic_mem_iov(s->rd->e, s->rd->qp->ibv.pd, w->sge, w->num_sge, 0, w->length, 0, iov,
+			 &n)) {
+		spoiled(m, IBV_WC_LOC_PROT_ERR);
+		return push_void(s, m);
+	}
+	r = reserve(s, op, target + (size_t)n * sizeof(*iov));
+	if (!r)
+		return false;
+	r->flags = REC_DIRECT | REC_LAST | rec_flags(w);
+	r->n = (uint16_t)n;
+	r->seq = m->first;
+	r->imm = w->imm;
+	r->len = m->length;
+	if (target)
+		put_target(r->body, w, 0);
+	memcpy(r->body + target, iov, (size_t)n * sizeof(*iov));
+	commit(s, target + (size_t)n * sizeof(*iov));
+	m->sent = UINT32_MAX;
+	return true;
+}
+
+/* The data itself, one piece. */
+static bool push_piece(struct rnic_rd_shm *s, struct rnic_rd_msg *m, enum rec_op op)
+{
+	struct rnic_swqe *w = rnic_rd_swqe(m);
+	size_t target = op == REC_SEND ? 0 : sizeof(struct rec_target);
+	uint32_t n = m->length - m->sent;
+	struct rec *r;
+	uint8_t *to;
+
+	if (n > REC_PIECE)
+		n = REC_PIECE;
+	r = reserve(s, op, target + n);
+	if (!r)
+		return false;
+	r->seq = m->first;
+	r->imm = w->imm;
+	r->len = m->length;
+	r->off = m->sent;
+	to = target ? put_target(r->body, w, 0) : r->body;
+	if (w->inl) {
+		memcpy(to, (const uint8_t *)w->sge + m->sent, n);
+	} else if (n && rnic_mem_gather(s->rd->e, s->rd->qp->ibv.pd, w->sge, w->num_sge, m->sent,
+					to, n, NULL)) {
+		spoiled(m, IBV_WC_LOC_PROT_ERR);
+		return push_void(s, m);
+	}
+	m->sent += n;
+	r->flags = rec_flags(w) | (m->sent == m->length ? REC_LAST : 0);
+	commit(s, target + n);
+	if (m->sent == m->length)
+		m->sent = UINT32_MAX;
+	return true;
+}
+
+static bool push_read(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
+{
+	struct rnic_rd_req *q = rnic_rd_req(m);
+	struct rnic_swqe *w = rnic_rd_swqe(m);
+	size_t target = sizeof(struct rec_target);
+	struct iovec iov[RNIC_MAX_SGE];
+	struct rec *r;
+	int n = 0;
+
+	if (rnic_mem_iov(s->rd->e, s->rd->qp->ibv.pd, w->sge, w->num_sge, 0, w->length,
+			 IBV_ACCESS_LOCAL_WRITE, iov, &n)) {
+		spoiled(m, IBV_WC_LOC_PROT_ERR);
+		return push_void(s, m);
+	}
+	r = reserve(s, REC_READ, target + (size_t)n * sizeof(*iov));
+	if (!r)
+		return false;
+	r->flags = REC_LAST;
+	r->seq = m->first;
+	r->n = (uint16_t)n;
+	r->len = w->length;
+	put_target(r->body, w, q->handle);
+	memcpy(r->body + target, iov, (size_t)n * sizeof(*iov));
+	commit(s, target + (size_t)n * sizeof(*iov));
+	m->sent = UINT32_MAX;
+	return true;
+}
+
+static bool push_atomic(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
+{
+	struct rnic_swqe *w = rnic_rd_swqe(m);
+	uint64_t args[2] = {w->compare_add, w->swap};
+	size_t target = sizeof(struct rec_target);
+	struct rec *r = reserve(s, w->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? REC_ADD : REC_SWAP,
+				target + sizeof(args));
+
+	if (!r)
+		return false;
+	r->flags = REC_LAST;
+	r->seq = m->first;
+	put_target(r->body, w, rnic_rd_req(m)->handle);
+	memcpy(r->body + target, args, sizeof(args));
+	commit(s, target + sizeof(args));
+	m->sent = UINT32_MAX;
+	return true;
+}
+
+static bool push_request(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
+{
+	static const enum rec_op op[] = {[RNIC_RD_SEND] = REC_SEND,
+					 [RNIC_RD_WRITE] = REC_WRITE,
+					 [RNIC_RD_WRITE_IMM] = REC_WRITE_IMM};
+
+	if (m->kind == RNIC_RD_READ)
+		return push_read(s, m);
+	if (m->kind == RNIC_RD_ATOMIC)
+		return push_atomic(s, m);
+	if (s->reachable && m->length >= REC_DIRECT_MIN && !rnic_rd_swqe(m)->inl)
+		return push_direct(s, m, op[m->kind]);
+	return push_piece(s, m, op[m->kind]);
+}
+
+/* Straight into the requester's memory, which it has told. 0, or -errno when it must be
+ * tried through the ring. */
+static int push_into(struct rnic_rd_shm *s, struct rnic_rd_job *job, const void *from)
+{
+	struct iovec local = {(void *)from, job->msg.length};
+
+	if (!s->can_fetch || !job->n_iov || job->msg.length < REC_DIRECT_MIN)
+		return -EPERM;
+	return shm_copy_to(s->link.pid, (struct shm_vec){&local, 1},
+			   (struct shm_vec){job->iov, (unsigned long)job->n_iov});
+}
+
+/* A response, or a piece of it. */
+static bool push_response(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
+{
+	struct rnic_rd_job *job = rnic_rd_job(m);
+	uint32_t n = m->length - m->sent;
+	enum rnic_mem_error err = RNIC_MEM_OK;
+	void *from = NULL;
+	struct rec *r;
+
+	if (m->kind != RNIC_RD_READ_RSP) {
+		r = reserve(s, m->kind == RNIC_RD_ATOMIC_RSP ? REC_VALUE : REC_ERROR,
+			    sizeof(job->value));
+		if (!r)
+			return false;
+		r->imm = job->handle;
+		memcpy(r->body, &job->value, sizeof(job->value));
+		commit(s, sizeof(job->value));
+		m->sent = UINT32_MAX;
+		return true;
+	}
+	if (m->length)
+		err = rnic_mem_remote(s->rd->e, s->rd->qp->ibv.pd, job->rkey, job->addr, m->length,
+				      IBV_ACCESS_REMOTE_READ, &from);
+	if (!err && !m->sent && !push_into(s, job, from))
+		n = 0, m->sent = m->length; /* only the news is left */
+	if (n > REC_PIECE)
+		n = REC_PIECE;
+	r = reserve(s, REC_DATA, n);
+	if (!r)
+		return false;
+	r->imm = job->handle;
+	r->off = m->sent;
+	if (!err && n)
+		err = rnic_guard_copy(r->body, (uint8_t *)from + m->sent, n);
+	if (err) {
+		r->op = REC_ERROR;
+		job->value = WIRE_RD_OPERATION;
+		memcpy(r->body, &job->value, sizeof(job->value));
+		commit(s, sizeof(job->value));
+		m->sent = UINT32_MAX;
+		return true;
+	}
+	m->sent += n;
+	if (m->sent == m->length) {
+		r->flags = REC_LAST;
+		m->sent = UINT32_MAX;
+	}
+	commit(s, n);
+	return true;
+}
+
+static bool may_go(const struct rnic_rd_shm *s, const struct rnic_rd_msg *m)
+{
+	const struct rnic_rd_peer *peer = s->peer;
+
+	if (m->begun)
+		return true;
+	if ((m->kind == RNIC_RD_READ || m->kind == RNIC_RD_ATOMIC) && peer->reads >= RNIC_RD_READS)
+		return false;
+	return !peer->reads || !(rnic_rd_swqe(m)->flags & IBV_SEND_FENCE);
+}
+
+static void begin(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
+{
+	if (m->begun)
+		return;
+	m->begun = s->rd->e->now | 1; /* roughly: nobody chooses paths by it */
+	if (m->kind == RNIC_RD_READ || m->kind == RNIC_RD_ATOMIC)
+		s->peer->reads++;
+}
+
+static void pump_requests(struct rnic_rd_shm *s)
+{
+	struct rnic_rd_msg *m;
+
+	if (!s->open) {
+		if (s->peer->lane && !list_empty(&s->peer->lane[RNIC_RD_REQ].msgs))
+			return; /* those come first */
+		s->open = true;
+	}
+	while (!s->rnr && (m = list_first(&s->requests, struct rnic_rd_msg, link)) &&
+	       may_go(s, m)) {
+		begin(s, m);
+		while (m->sent != UINT32_MAX)
+			if (!(m->skip ? push_void(s, m) : push_request(s, m)))
+				return;
+		list_del(&m->link);
+		list_add_tail(&m->link, &s->sent);
+	}
+}
+
+void rnic_rd_shm_pump(struct rnic_rd_shm *s)
+{
+	struct rnic_rd_msg *m;
+
+	if (s->link.state != SHM_LINK_UP || !tell_all(s))
+		goto out;
+	while ((m = list_first(&s->responses, struct rnic_rd_msg, link))) {
+		while (m->sent != UINT32_MAX)
+			if (!push_response(s, m))
+				goto out;
+		list_del(&m->link);
+		s->peer->n_jobs--;
+		free(m);
+	}
+	pump_requests(s);
+out:
+	bell(s);
+}
+
+void rnic_rd_shm_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
+{
+	struct rnic_rd_shm *s = peer->shm;
+
+	peer->rd->stats.local_messages++;
+	if (m->lane == RNIC_RD_RSP) {
+		list_add_tail(&m->link, &s->responses);
+		return;
+	}
+	m->first = ++s->seq;
+	list_add_tail(&m->link, &s->requests);
+}
+
+void rnic_rd_shm_expire(struct rnic_rd_shm *s, uint64_t now)
+{
+	struct rnic_rd_msg *m = list_first(&s->requests, struct rnic_rd_msg, link);
+
+	if (!s->rnr || now < s->rnr_deadline || !m)
+		return;
+	/* The first of those that wait is the one that was refused. */
+	spoiled(m, IBV_WC_RNR_RETRY_EXC_ERR);
+	m->skip = true;
+	m->sent = 0;
+	s->rnr = false;
+	rnic_rd_shm_pump(s);
+}
+
+/* Each side tells the other where a word is that only its own memory has. */
+void rnic_rd_shm_introduce(struct rnic_rd_shm *s)
+{
+	struct rec *r;
+
+	if (util_random_key(&s->word, sizeof(s->word)))
+		return;
+	r = reserve(s, REC_WORD, 2 * sizeof(uint64_t));
+	if (r) {
+		uint64_t body[2] = {(uintptr_t)&s->word, s->word};
+
+		memcpy(r->body, body, sizeof(body));
+		commit(s, sizeof(body));
+		bell(s);
+	}
+}
