@@ -270,6 +270,62 @@ static void test_many(void **state)
 	rig_close(&rig);
 }
 
+/* One program, all kinds of queue pairs. */
+static void test_kinds(void **state)
+{
+	struct rig_opts o = rig_defaults();
+	struct rd_pair rd;
+	struct pair rc, uc;
+
+	(void)state;
+	rd_pair_open(&rd, NULL, NULL);
+	pair_open(&rc, &o);
+	o.type = IBV_QPT_UC;
+	pair_open(&uc, &o);
+	for (uint64_t i = 0; i < 100; i++) {
+		end_recv(&rd.b, i, 0, 1000);
+		end_recv(&rc.b, i, 0, 1000);
+		end_recv(&uc.b, i, 0, 1000);
+		rd_post(&rd.ab, IBV_WR_SEND, i, 0, 1000, 0);
+		end_send(&rc.a, i, 0, 1000);
+		end_send(&uc.a, i, 0, 1000);
+		EXPECT_OK(rd.b.rcq, i);
+		EXPECT_OK(rc.b.rcq, i);
+		EXPECT_OK(uc.b.rcq, i);
+		EXPECT_OK(rd.a.scq, i);
+		EXPECT_OK(rc.a.scq, i);
+		EXPECT_OK(uc.a.scq, i);
+	}
+	pair_close(&uc);
+	pair_close(&rc);
+	rd_pair_close(&rd);
+}
+
+/* After traffic nothing is done any more. */
+static void test_idle(void **state)
+{
+	struct rd_pair p;
+	uint64_t before, after;
+
+	(void)state;
+	rd_pair_open(&p, NULL, NULL);
+	for (uint64_t i = 0; i < 50; i++) {
+		end_recv(&p.b, i, 0, 100000);
+		rd_post(&p.ab, IBV_WR_SEND, i, 0, 100000, 0);
+		EXPECT_OK(p.b.rcq, i);
+		EXPECT_OK(p.a.scq, i);
+		rd_post(&p.ba, IBV_WR_RDMA_READ, i, 0, 100000, 0);
+		EXPECT_OK(p.b.scq, i);
+	}
+	rig_sleep_ms(600); /* the last timers */
+	before = rig_cpu_ns();
+	rig_sleep_ms(1500);
+	after = rig_cpu_ns();
+	printf("%llu us of CPU time in 1.5 s\n", (unsigned long long)(after - before) / 1000);
+	CHECK(after - before < 1000000 * (RIG_ASAN || RIG_TSAN ? 20 : 1));
+	rd_pair_close(&p);
+}
+
 /* Both ways: over UDP, and through shared memory, which these ends could use. */
 static int no_shm(void **state)
 {
@@ -294,6 +350,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		BOTH(test_send),  BOTH(test_write), BOTH(test_read),  BOTH(test_atomic),
 		BOTH(test_order), BOTH(test_self),  BOTH(test_paths), BOTH(test_many),
+		BOTH(test_kinds), BOTH(test_idle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

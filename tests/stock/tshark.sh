@@ -178,6 +178,23 @@ datagrams() {
 	fi
 }
 
+# RD: the test program of all its operations, over UDP.
+reliable_datagrams() {
+	local complaints what="reliable datagrams"
+	begin
+	capture "$tmp/rd.pcap" lo 127.0.0.1 runs "$BUILD/bin/test_rnic_rd"
+	lua=(-X "lua_script:$SOURCE/tests/stock/weft_ud.lua")
+	complaints=$(decode "${lua[@]}" -r "$tmp/rd.pcap" -Y "$ours && _ws.malformed" | head -n 5)
+	complaints+=$(missing "$tmp/rd.pcap" $SEND $SEND_IMM $WRITE $IMMEDIATE $READ_REQUEST $READ_RESPONSE \
+		$ATOMIC_REQUEST $ATOMIC_RESPONSE)
+	lua=()
+	if [ "$code" -ne 0 ] || [ -n "$complaints" ]; then
+		bad "exit code $code; $complaints" "$what"
+	else
+		ok "$what"
+	fi
+}
+
 cases() {
 	lua=()
 	all_operations
@@ -188,5 +205,6 @@ cases() {
 	all_operations WEFT_FPDU=1300 WEFT_MARKERS=1
 	between_hosts
 	datagrams
+	reliable_datagrams
 }
 stock_main "$@"
