@@ -133,11 +133,11 @@ static void settle(struct rnic_engine *e)
 {
 	struct rnic_due *d;
 
-	e->in_pass = false;
 	while ((d = list_first(&e->after, struct rnic_due, link))) {
 		list_del(&d->link);
 		d->run(d);
 	}
+	e->in_pass = false; /* only now: what was put off may close things, too */
 	reap(e);
 }
 

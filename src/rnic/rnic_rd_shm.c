@@ -72,8 +72,8 @@ static void shm_end(struct rnic_rd_shm *s)
 	list_del(&s->all);
 	list_del(&s->ring.link);
 	s->link.fd = -1; /* closed with the descriptor's registration */
-	rnic_io_close(&s->io);
 	shm_link_close(&s->link);
+	rnic_io_close(&s->io);
 }
 
 void rnic_rd_shm_fail(struct rnic_rd_shm *s, enum ibv_wc_status status)
