@@ -296,9 +296,6 @@ struct rnic_rd {
 	/* The burst under construction: packets to one place, in the engine's buffer. */
 	struct {
 		size_t len, seg;
-		size_t used; /* of the buffer; the rest of len lies with the application */
-		struct iovec iov[2 * RNIC_RD_BURST];
-		size_t n_iov;
 		unsigned int n;
 		bool closed; /* a shorter packet was the last */
 	} burst;
@@ -420,11 +417,10 @@ bool rnic_rd_check_alive(struct rnic_rd_peer *peer, uint64_t now);
 
 /* ---- rnic_rd_build.c: packets ---- */
 
-/* Packet i of a message: its length, and the packet itself. With `direct`, payload may be left
- * where it lies; the packet then ends with its headers. */
+/* Packet i of a message: its length, and the packet itself. */
 size_t rnic_rd_packet_len(const struct rnic_rd_msg *m, uint32_t i);
 size_t rnic_rd_build(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint32_t i, bool ask,
-		     uint8_t *buf, struct rnic_direct *direct);
+		     uint8_t *buf);
 
 /* ---- rnic_rd_tx.c: messages out ---- */
 
@@ -489,10 +485,9 @@ struct rnic_rd_sock *rnic_rd_sock(struct rnic_rd *rd, uint32_t label);
 /* One datagram, not part of a burst. */
 void rnic_rd_io_send(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
 		     uint8_t *data, size_t len);
-/* Room for the next packet of a burst, at most `mtu` bytes; then its true length, and what of
- * its payload is not there but with the application. */
+/* Room for the next packet of a burst, at most `mtu` bytes; then its true length. */
 uint8_t *rnic_rd_io_room(struct rnic_rd_path *path, size_t mtu);
-void rnic_rd_io_put(struct rnic_rd_path *path, size_t len, const struct rnic_direct *direct);
+void rnic_rd_io_put(struct rnic_rd_path *path, size_t len);
 void rnic_rd_io_flush(struct rnic_rd_path *path);
 /* Whether the socket takes something now. */
 static inline bool rnic_rd_io_ready(const struct rnic_rd_sock *sock)

@@ -5,9 +5,6 @@
 #include "rnic_conn.h"
 #include "rnic_rd.h"
 
-/* Below this, copying is cheaper than a piece more in the call. */
-#define DIRECT_MIN 1024
-
 /* Of packet i of a message: where its payload begins, and how long it is. */
 static uint32_t part(const struct rnic_rd_msg *m, uint32_t i, uint64_t *off)
 {
@@ -219,31 +216,8 @@ static void spoiled(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 	rnic_rd_send(peer, &e->msg);
 }
 
-/* Large payload is checksummed and sent where it lies. Should the application write into it
- * between the two, the packet is found damaged, and copied before it is sent again. */
-static bool leave(struct rnic_rd_peer *peer, const struct rnic_rd_msg *m, uint64_t off, uint32_t n,
-		  uint32_t *crc, struct rnic_direct *direct)
-{
-	const struct rnic_swqe *w;
-	uint32_t sum = *crc;
-
-	if (n < DIRECT_MIN ||
-	    (m->kind != RNIC_RD_SEND && m->kind != RNIC_RD_WRITE && m->kind != RNIC_RD_WRITE_IMM))
-		return false;
-	w = rnic_rd_swqe(m);
-	if (w->inl)
-		return false;
-	direct->data =
-		rnic_mem_piece(peer->rd->e, peer->rd->qp->ibv.pd, w->sge, w->num_sge, off, n);
-	if (!direct->data || rnic_guard_crc(direct->data, n, &sum))
-		return false;
-	direct->len = n;
-	*crc = sum;
-	return true;
-}
-
 size_t rnic_rd_build(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint32_t i, bool ask,
-		     uint8_t *buf, struct rnic_direct *direct)
+		     uint8_t *buf)
 {
 	struct wire_rd h = {.type = WIRE_RD_DATA,
 			    .flags = (uint8_t)((m->lane ? WIRE_RD_RESPONSE : 0) |
@@ -267,11 +241,9 @@ size_t rnic_rd_build(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint32_t 
 	seg = make_seg(m, i, off);
 	len += wire_seg_encode(&seg, buf + len);
 	crc = wire_crc32c(0, buf + 4, len - 4);
-	if (direct && leave(peer, m, off, n, &crc, direct)) {
-		n = 0;
-	} else if (fill(peer, m, i, off, buf + len, n, &crc)) {
+	if (fill(peer, m, i, off, buf + len, n, &crc)) {
 		spoiled(peer, m);
-		return rnic_rd_build(peer, m, i, ask, buf, NULL);
+		return rnic_rd_build(peer, m, i, ask, buf);
 	}
 	wire_rd_put_crc(buf, crc);
 	return len + n;

@@ -50,29 +50,23 @@ static bool is_fast(const struct rnic_rd *rd, const struct rnic_rd_sock *sock,
 	       f->to_addr.s_addr == to->sin_addr.s_addr && f->sgid == sgid;
 }
 
-/* What a call sends: pieces of memory, cut into datagrams of `seg` bytes. */
-struct load {
-	const struct iovec *iov;
-	size_t n, len, seg;
-};
-
-/* 0 or -errno. */
+/* seg 0: one datagram. 0 or -errno. */
 static int call(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
-		const struct load *l)
+		const uint8_t *data, size_t len, size_t seg)
 {
 	const struct rnic_device *dev = sock->rd->qp->ctx->dev;
+	struct iovec iov = {(void *)data, len};
 	union {
 		struct cmsghdr hdr;
 		char room[CMSG_SPACE(sizeof(struct in_pktinfo)) + CMSG_SPACE(sizeof(uint16_t))];
 	} ctl;
-	struct msghdr msg = {.msg_iov = (struct iovec *)l->iov, .msg_iovlen = l->n};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *c = &ctl.hdr;
-	uint16_t size = (uint16_t)l->seg;
+	uint16_t size = (uint16_t)seg;
 
-	if (sock->fast && l->seg >= l->len && l->n == 1)
-		return send(sock->io.fd, l->iov->iov_base, l->len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0
-			       ? -errno
-			       : 0;
+	if (sock->fast && seg >= len)
+		return send(sock->io.fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+
 	if (!sock->fast) {
 		msg.msg_name = (void *)to;
 		msg.msg_namelen = sizeof(*to);
@@ -87,7 +81,7 @@ static int call(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t
 			c = (struct cmsghdr *)(ctl.room + msg.msg_controllen);
 		}
 	}
-	if (l->seg < l->len) {
+	if (seg && seg < len) {
 		c->cmsg_level = IPPROTO_UDP;
 		c->cmsg_type = UDP_SEGMENT;
 		c->cmsg_len = CMSG_LEN(sizeof(size));
@@ -102,14 +96,14 @@ static int call(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t
 /* An error of an earlier datagram is reported by the next call, which then has sent
  * nothing. */
 static int call_again(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
-		      const struct load *l)
+		      const uint8_t *data, size_t len, size_t seg)
 {
-	int err = call(sock, to, sgid, l);
+	int err = call(sock, to, sgid, data, len, seg);
 
 	if (err == -ECONNREFUSED) {
 		if (sock->fast)
 			rnic_rd_unreachable(sock->rd, to);
-		err = call(sock, to, sgid, l);
+		err = call(sock, to, sgid, data, len, seg);
 	}
 	return err;
 }
@@ -131,36 +125,22 @@ static void keep(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_
 	rnic_io_want(&sock->io, EPOLLIN | EPOLLOUT);
 }
 
-/* By the connected socket, if there is one for this place, or by its own. */
-static int send_load(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
-		     const struct load *l)
-{
-	struct rnic_rd *rd = sock->rd;
-	int err;
-
-	if (l->len > l->seg && !rd->gso)
-		return -EOPNOTSUPP;
-	if (is_fast(rd, sock, to, sgid) && !call_again(rd->fast, to, sgid, l))
-		return 0;
-	err = call_again(sock, to, sgid, l);
-	if (l->len > l->seg && (err == -EIO || err == -EINVAL || err == -EOPNOTSUPP))
-		rd->gso = false; /* the interface cannot */
-	return err;
-}
-
 void rnic_rd_transmit(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t sgid,
 		      const uint8_t *data, size_t len, size_t seg)
 {
-	struct iovec iov = {(void *)data, len};
+	struct rnic_rd *rd = sock->rd;
 	static atomic_bool told;
-	int err = send_load(sock, to, sgid, &(struct load){&iov, 1, len, seg});
+	int err = 0;
 
-	for (size_t off = 0; !sock->rd->gso && len > seg && off < len; off += seg) {
-		size_t n = len - off < seg ? len - off : seg;
-
-		iov = (struct iovec){(void *)(data + off), n};
-		err = send_load(sock, to, sgid, &(struct load){&iov, 1, n, n});
+	if (is_fast(rd, sock, to, sgid) && !call_again(rd->fast, to, sgid, data, len, seg))
+		return;
+	if (rd->gso || len <= seg) {
+		err = call_again(sock, to, sgid, data, len, seg);
+		if (err == -EIO || err == -EINVAL || err == -EOPNOTSUPP)
+			rd->gso = false; /* the interface cannot */
 	}
+	for (size_t off = 0; !rd->gso && len > seg && off < len; off += seg)
+		err = call_again(sock, to, sgid, data + off, len - off < seg ? len - off : seg, 0);
 	if (err == -EAGAIN || err == -ENOBUFS)
 		keep(sock, to, sgid, data, len, seg);
 	else if (err)
@@ -210,38 +190,20 @@ static void count_run(struct rnic_rd *rd, struct rnic_rd_path *path)
 	}
 }
 
-/* A burst whose payload lies with the application, as one piece. Memory that has gone meanwhile
- * leaves a packet that is damaged. */
-static uint8_t *in_one_piece(struct rnic_rd *rd, const struct load *l)
-{
-	uint8_t *flat = rd->e->txbuf + RNIC_TXBUF / 2, *to = flat;
-
-	if (l->n == 1)
-		return l->iov->iov_base;
-	for (size_t i = 0; i < l->n; i++) {
-		if (rnic_guard_copy(to, l->iov[i].iov_base, l->iov[i].iov_len))
-			memset(to, 0, l->iov[i].iov_len);
-		to += l->iov[i].iov_len;
-	}
-	return flat;
-}
-
 void rnic_rd_io_flush(struct rnic_rd_path *path)
 {
 	struct rnic_rd *rd = path->rd;
 	struct sockaddr_in to = place(path);
-	struct load l = {rd->burst.iov, rd->burst.n_iov, rd->burst.len, rd->burst.seg};
+	size_t len = rd->burst.len, seg = rd->burst.seg;
 
 	if (!rd->burst.n)
 		return;
 	rd->stats.sent += rd->burst.n;
 	rd->burst.n = 0;
-	rd->burst.len = rd->burst.used = rd->burst.n_iov = 0;
+	rd->burst.len = 0;
 	rd->burst.closed = false;
 	count_run(rd, path);
-	if (l.n > 1 && !rnic_fault_any(&rd->fault) && !send_load(path->sock, &to, path->sgid, &l))
-		return;
-	emit(path->sock, &to, path->sgid, in_one_piece(rd, &l), l.len, l.seg);
+	emit(path->sock, &to, path->sgid, rd->e->txbuf, len, seg);
 }
 
 /* A queue on the way takes or drops a burst as a whole. One that is a small part of the window
@@ -260,40 +222,24 @@ uint8_t *rnic_rd_io_room(struct rnic_rd_path *path, size_t mtu)
 	if (rd->burst.n &&
 	    (rd->burst.closed || rd->burst.n >= burst_max(path) || rd->burst.len + mtu > DGRAM_MAX))
 		rnic_rd_io_flush(path);
-	return rd->e->txbuf + rd->burst.used;
+	return rd->e->txbuf + rd->burst.len;
 }
 
-static void add_piece(struct rnic_rd *rd, const uint8_t *data, size_t len)
-{
-	struct iovec *last = rd->burst.n_iov ? &rd->burst.iov[rd->burst.n_iov - 1] : NULL;
-
-	if (last && (uint8_t *)last->iov_base + last->iov_len == data)
-		last->iov_len += len;
-	else
-		rd->burst.iov[rd->burst.n_iov++] = (struct iovec){(void *)data, len};
-}
-
-void rnic_rd_io_put(struct rnic_rd_path *path, size_t len, const struct rnic_direct *direct)
+void rnic_rd_io_put(struct rnic_rd_path *path, size_t len)
 {
 	struct rnic_rd *rd = path->rd;
-	uint8_t *at = rd->e->txbuf + rd->burst.used;
-	size_t all = len + direct->len;
+	uint8_t *at = rd->e->txbuf + rd->burst.len;
 
 	/* All datagrams of a burst have one length, but for the last, which may be shorter. */
-	if (rd->burst.n && all > rd->burst.seg) {
+	if (rd->burst.n && len > rd->burst.seg) {
 		rnic_rd_io_flush(path);
 		memmove(rd->e->txbuf, at, len);
-		at = rd->e->txbuf;
 	}
 	if (!rd->burst.n)
-		rd->burst.seg = all;
-	else if (all < rd->burst.seg)
+		rd->burst.seg = len;
+	else if (len < rd->burst.seg)
 		rd->burst.closed = true;
-	add_piece(rd, at, len);
-	if (direct->len)
-		add_piece(rd, direct->data, direct->len);
-	rd->burst.used += len;
-	rd->burst.len += all;
+	rd->burst.len += len;
 	rd->burst.n++;
 }
 

@@ -190,8 +190,6 @@ static bool send_one(struct rnic_rd_path *path, uint64_t now)
 	struct rnic_rd_lane *lane;
 	struct rnic_rd_msg *m;
 	uint32_t i, room = rd_cc_room(&path->p.cc);
-	struct rnic_direct direct = {0};
-	uint8_t *buf;
 	size_t len;
 
 	m = fresh(path, &i);
@@ -216,9 +214,8 @@ static bool send_one(struct rnic_rd_path *path, uint64_t now)
 	if (!lost)
 		m->sent = i + 1;
 	began(peer, m, now);
-	buf = rnic_rd_io_room(path, peer->mtu);
-	len = rnic_rd_build(peer, m, i, !more(path, m, i), buf, lost ? NULL : &direct);
-	rnic_rd_io_put(path, len, &direct);
+	rnic_rd_io_put(path, rnic_rd_build(peer, m, i, !more(path, m, i),
+					   rnic_rd_io_room(path, peer->mtu)));
 	return true;
 }
 
