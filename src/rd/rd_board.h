@@ -51,6 +51,8 @@ struct rd_pool {
 
 void rd_pool_init(struct rd_pool *pool, uint32_t keep);
 void rd_pool_free(struct rd_pool *pool);
+/* Keeps n unused ones at most, for now. */
+void rd_pool_trim(struct rd_pool *pool, uint32_t n);
 
 struct rd_path {
 	struct list_head flight; /* sent, oldest first */

@@ -18,6 +18,17 @@ void rd_pool_free(struct rd_pool *pool)
 	pool->n_free = 0;
 }
 
+void rd_pool_trim(struct rd_pool *pool, uint32_t n)
+{
+	while (pool->n_free > n) {
+		struct rd_sent *s = list_last(&pool->free, struct rd_sent, link);
+
+		list_del(&s->link);
+		pool->n_free--;
+		free(s);
+	}
+}
+
 struct rd_sent *rd_pool_get(struct rd_pool *pool)
 {
 	struct rd_sent *s = list_first(&pool->free, struct rd_sent, link);

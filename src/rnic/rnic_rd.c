@@ -224,15 +224,16 @@ static void discard_peer(struct rnic_rd_peer *peer)
 	struct rnic_rd_hold *h;
 	struct rnic_rd_msg *m;
 
-	while ((ev = list_first(&peer->events, struct rnic_rd_event, link))) {
-		list_del(&ev->link);
-		free(ev);
-	}
-	while ((h = list_first(&peer->holds, struct rnic_rd_hold, link))) {
-		list_del(&h->link);
-		free(h);
-	}
 	if (peer->lane) {
+		while ((ev = list_first(&rnic_rd_awake(peer)->events, struct rnic_rd_event,
+					link))) {
+			list_del(&ev->link);
+			free(ev);
+		}
+		while ((h = list_first(&rnic_rd_awake(peer)->holds, struct rnic_rd_hold, link))) {
+			list_del(&h->link);
+			free(h);
+		}
 		while ((m = list_first(&peer->lane[RNIC_RD_RSP].msgs, struct rnic_rd_msg, link))) {
 			list_del(&m->link);
 			free(m);
@@ -276,7 +277,6 @@ void rnic_rd_free(struct rnic_rd *rd)
 	if (rd->e->dead)
 		discard(rd);
 	rnic_table_free(rd->ids);
-	rnic_table_free(rd->remote);
 	rnic_table_free(rd->lives);
 	rnic_table_free(rd->handles);
 	rnic_table_free(rd->addrs);
@@ -292,7 +292,6 @@ static int tables(struct rnic_rd *rd)
 	struct rnic_sq *sq = &rd->qp->sq;
 
 	rd->ids = rnic_table_new();
-	rd->remote = rnic_table_new();
 	rd->lives = rnic_table_new();
 	rd->handles = rnic_table_new();
 	rd->addrs = rnic_table_new();
@@ -302,8 +301,8 @@ static int tables(struct rnic_rd *rd)
 	rd->group_mask = GROUP_TABLE - 1;
 	rd->reqs = calloc(sq->cap, sizeof(*rd->reqs));
 	sq->slots = calloc(sq->cap, sizeof(*sq->slots));
-	if (!rd->ids || !rd->remote || !rd->lives || !rd->handles || !rd->addrs || !rd->paths ||
-	    !rd->groups || !rd->reqs || !sq->slots)
+	if (!rd->ids || !rd->lives || !rd->handles || !rd->addrs || !rd->paths || !rd->groups ||
+	    !rd->reqs || !sq->slots)
 		return -ENOMEM;
 	return 0;
 }

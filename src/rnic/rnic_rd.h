@@ -108,6 +108,13 @@ struct rnic_rd_awake {
 	struct rnic_rd_peer *peer;
 	struct list_head link; /* on rd->awake, the one that was used last at the end */
 	struct rnic_due due;   /* acknowledgements */
+	struct list_head holds, events;
+	struct list_head starved_link; /* on rd->starved */
+	/* While requests wait for a receive: those from this number on, at the longest until; the
+	 * one that had to wait last, and when it fails. */
+	uint32_t rnr_psn;
+	uint64_t rnr_until, rnr_deadline;
+	struct rnic_rd_msg *rnr_msg;
 };
 
 /* A receive that a message of this peer has taken and not yet filled. */
@@ -159,10 +166,6 @@ struct rnic_rd_peer {
 	uint32_t ssn;                /* of the next message that takes a receive */
 	uint32_t reads;              /* that we wait for */
 	bool rnr;                    /* requests wait for a receive of the peer ... */
-	uint64_t rnr_until;          /* ... or until then */
-	uint32_t rnr_psn;            /* those from here on */
-	struct rnic_rd_msg *rnr_msg; /* the request that had to wait last */
-	uint64_t rnr_deadline;       /* when it fails */
 	uint64_t waiting;            /* since when we wait for anything; 0: we do not */
 	uint64_t heard;              /* a packet of this peer last came */
 	uint64_t refused; /* since when its machine says that nobody listens; 0: it does not */
@@ -171,12 +174,10 @@ struct rnic_rd_peer {
 	uint64_t data_at;  /* when a request packet last came */
 	uint32_t ssn_done; /* the next to complete */
 	uint32_t ssn_held; /* the next that has no receive yet */
-	struct list_head holds, events;
 	uint32_t n_holds, n_events, n_jobs;
 	bool starved; /* told the peer that there is no receive */
 	uint32_t starved_psn;
-	struct list_head starved_link; /* on rd->starved */
-	struct rnic_rd_path *reply;    /* where acknowledgements go */
+	struct rnic_rd_path *reply; /* where acknowledgements go */
 	bool owe[WIRE_RD_LANES];
 	uint32_t unacked;         /* bytes received since the last acknowledgement */
 	struct list_head touched; /* on rd->touched: packets came in this pass */
@@ -263,7 +264,6 @@ struct rnic_rd {
 	struct rnic_rd_req *reqs;   /* one for each slot */
 	uint32_t handle;            /* the last one given */
 	struct rnic_table *ids;     /* low half of local_id → peer */
-	struct rnic_table *remote;  /* low half of remote_id → peer */
 	struct rnic_table *lives;   /* low half of life → peers, chained */
 	struct rnic_table *handles; /* → request that waits for a response */
 	struct rnic_table *addrs;   /* → number of peers there */
@@ -279,9 +279,11 @@ struct rnic_rd {
 	struct rnic_rd_sock *fast;
 	struct rnic_rd_path *run_path; /* the last run_n bursts all went there */
 	uint32_t run_n;
-	uint64_t evicted;   /* when room was last made */
-	uint64_t rx_now;    /* the time, while a batch of packets is taken in; 0: not now */
-	uint64_t tx_now;    /* when packets were last sent */
+	uint64_t evicted;         /* when room was last made */
+	uint64_t rx_now;          /* the time, while a batch of packets is taken in; 0: not now */
+	uint64_t tx_now;          /* when packets were last sent */
+	uint64_t heard_resets_at; /* when RESETs that came were last counted anew */
+	uint32_t heard_resets;
 	uint64_t resets_at; /* when RESETs were last counted anew */
 	uint32_t resets;
 	struct rnic_fault fault;
@@ -399,9 +401,14 @@ void rnic_rd_peer_unasked(struct rnic_rd *rd, struct rnic_rd_peer *peer);
 bool rnic_rd_peer_wake(struct rnic_rd_peer *peer);
 /* Those that have not been used for long go to sleep, if too many are awake. */
 void rnic_rd_peers_rest(struct rnic_rd *rd);
+/* Of a peer that is awake. */
+static inline struct rnic_rd_awake *rnic_rd_awake(const struct rnic_rd_peer *peer)
+{
+	return container_of(peer->lane, struct rnic_rd_awake, lane[0]);
+}
 static inline struct rnic_due *rnic_rd_due_of(struct rnic_rd_peer *peer)
 {
-	return &container_of(peer->lane, struct rnic_rd_awake, lane[0])->due;
+	return &rnic_rd_awake(peer)->due;
 }
 /* It is given up: everything outstanding fails with `status`. */
 void rnic_rd_peer_dead(struct rnic_rd_peer *peer, enum ibv_wc_status status, const char *why);

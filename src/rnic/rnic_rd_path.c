@@ -170,9 +170,10 @@ static void absorb(struct rnic_rd_path *p, struct rnic_rd_path *seen)
 					m->path = p;
 		list_splice_tail(&seen->tx[l], &p->tx[l]);
 	}
-	list_for_each (ev, &peer->events, link)
-		if (ev->from == seen)
-			ev->from = p;
+	if (peer->lane)
+		list_for_each (ev, &rnic_rd_awake(peer)->events, link)
+			if (ev->from == seen)
+				ev->from = p;
 	if (peer->reply == seen)
 		peer->reply = p;
 	rnic_rd_path_free(seen);

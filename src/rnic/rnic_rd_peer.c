@@ -14,6 +14,8 @@
 #define EVICT_NS (100 * UTIL_NS_PER_MS)
 /* Peers that may be awake without need. */
 #define AWAKE_MAX 32
+/* Records of packets that are kept when there is none on the way. */
+#define POOL_IDLE 64
 
 /* ---- names ---- */
 
@@ -132,20 +134,12 @@ static void peer_init(struct rnic_rd_peer *peer, struct rnic_rd *rd, struct in_a
 	peer->room = hello->room;
 	peer->addr = addr;
 	list_init(&peer->paths);
-	list_init(&peer->holds);
-	list_init(&peer->events);
 	list_init(&peer->unanswered);
-	list_init(&peer->starved_link);
 	list_init(&peer->touched);
 	rnic_timer_init(&peer->timer, rnic_rd_peer_fire);
 }
 
 /* ---- waking and sleeping ---- */
-
-static struct rnic_rd_awake *awake(struct rnic_rd_peer *peer)
-{
-	return container_of(peer->lane, struct rnic_rd_awake, lane[0]);
-}
 
 bool rnic_rd_peer_wake(struct rnic_rd_peer *peer)
 {
@@ -153,9 +147,9 @@ bool rnic_rd_peer_wake(struct rnic_rd_peer *peer)
 	struct rnic_rd_awake *a;
 
 	if (peer->lane) {
-		if (rd->awake.prev != &awake(peer)->link) {
-			list_del(&awake(peer)->link);
-			list_add_tail(&awake(peer)->link, &rd->awake);
+		if (rd->awake.prev != &rnic_rd_awake(peer)->link) {
+			list_del(&rnic_rd_awake(peer)->link);
+			list_add_tail(&rnic_rd_awake(peer)->link, &rd->awake);
 		}
 		return true;
 	}
@@ -165,6 +159,9 @@ bool rnic_rd_peer_wake(struct rnic_rd_peer *peer)
 	a->peer = peer;
 	list_init(&a->due.link);
 	a->due.run = rnic_rd_due;
+	list_init(&a->holds);
+	list_init(&a->events);
+	list_init(&a->starved_link);
 	for (int l = 0; l < WIRE_RD_LANES; l++) {
 		rd_board_init(&a->lane[l].board, &rd->pool, peer->next[l].tx);
 		rd_rx_init(&a->lane[l].rx, peer->next[l].rx);
@@ -180,7 +177,7 @@ bool rnic_rd_peer_wake(struct rnic_rd_peer *peer)
 
 static void put_to_sleep(struct rnic_rd_peer *peer)
 {
-	struct rnic_rd_awake *a = awake(peer);
+	struct rnic_rd_awake *a = rnic_rd_awake(peer);
 
 	for (int l = 0; l < WIRE_RD_LANES; l++) {
 		peer->next[l].tx = a->lane[l].next;
@@ -189,6 +186,7 @@ static void put_to_sleep(struct rnic_rd_peer *peer)
 		rd_rx_free(&a->lane[l].rx);
 	}
 	list_del(&a->due.link);
+	list_del(&a->starved_link);
 	list_del(&a->link);
 	peer->rd->n_awake--;
 	peer->lane = NULL;
@@ -208,16 +206,19 @@ static bool is_tired(struct rnic_rd_peer *peer)
 
 void rnic_rd_peers_rest(struct rnic_rd *rd)
 {
+	if (!rd->pool.n_used)
+		rd_pool_trim(&rd->pool, POOL_IDLE);
 	/* Those that are busy do not stop others, but not all of them are looked at. */
-	for (int i = 0; i < 4 && rd->n_awake > AWAKE_MAX; i++) {
+	for (int busy = 0; busy < 8 && rd->n_awake > AWAKE_MAX;) {
 		struct rnic_rd_awake *a = list_first(&rd->awake, struct rnic_rd_awake, link);
 
 		if (is_tired(a->peer)) {
 			put_to_sleep(a->peer);
-		} else {
-			list_del(&a->link);
-			list_add_tail(&a->link, &rd->awake);
+			continue;
 		}
+		list_del(&a->link);
+		list_add_tail(&a->link, &rd->awake);
+		busy++;
 	}
 }
 
@@ -254,8 +255,6 @@ void rnic_rd_peer_accepted(struct rnic_rd_peer *peer, uint64_t remote_id)
 	if (peer->remote_id)
 		return;
 	peer->remote_id = remote_id;
-	if (!rnic_table_get(peer->rd->remote, (uint32_t)remote_id))
-		rnic_table_add(peer->rd->remote, (uint32_t)remote_id, peer);
 	rnic_rd_shm_try(peer, peer->addr);
 }
 
@@ -285,13 +284,10 @@ void rnic_rd_peer_free(struct rnic_rd_peer *peer)
 	peer->gone = true;
 	rnic_timer_cancel(rd->e, &peer->timer);
 	list_del(&peer->touched);
-	list_del(&peer->starved_link);
 	if (peer->lane)
 		put_to_sleep(peer);
 	rnic_table_del(rd->ids, (uint32_t)peer->local_id);
 	life_del(rd, peer);
-	if (peer->remote_id && rnic_table_get(rd->remote, (uint32_t)peer->remote_id) == peer)
-		rnic_table_del(rd->remote, (uint32_t)peer->remote_id);
 	/* Paths that were asking this peer go back to asking whoever is there. */
 	list_for_each_safe (p, tmp, &rd->all_paths, all) {
 		if (p->peer != peer)
@@ -340,7 +336,8 @@ void rnic_rd_peer_dead(struct rnic_rd_peer *peer, enum ibv_wc_status status, con
 		fail_lane(peer, &peer->lane[l], status);
 	if (peer->shm)
 		rnic_rd_shm_fail(peer->shm, status);
-	rnic_rd_give_back(peer);
+	if (peer->lane)
+		rnic_rd_give_back(peer);
 	rnic_rd_peer_free(peer);
 }
 

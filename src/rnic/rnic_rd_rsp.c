@@ -43,7 +43,7 @@ static struct rnic_rd_hold *hold_find(struct rnic_rd_peer *peer, uint32_t ssn)
 {
 	struct rnic_rd_hold *h;
 
-	list_for_each (h, &peer->holds, link)
+	list_for_each (h, &rnic_rd_awake(peer)->holds, link)
 		if (h->ssn == ssn)
 			return h;
 	return NULL;
@@ -88,7 +88,7 @@ static void starve(struct rnic_rd_peer *peer, uint32_t psn)
 
 	if (!told) {
 		peer->starved = true;
-		list_add_tail(&peer->starved_link, &peer->rd->starved);
+		list_add_tail(&rnic_rd_awake(peer)->starved_link, &peer->rd->starved);
 	}
 	if (!told || rd_seq_before(psn, peer->starved_psn))
 		peer->starved_psn = psn;
@@ -121,7 +121,7 @@ static struct rnic_rd_hold *hold_get(struct rnic_rd_peer *peer, uint32_t ssn, ui
 		rnic_rq_hold(rq);
 		h->ssn = peer->ssn_held++;
 		list_init(&h->link);
-		list_add_tail(&h->link, &peer->holds);
+		list_add_tail(&h->link, &rnic_rd_awake(peer)->holds);
 		peer->n_holds++;
 	}
 	return hold_find(peer, ssn);
@@ -133,9 +133,9 @@ void rnic_rd_give_back(struct rnic_rd_peer *peer)
 	struct rnic_rd_event *ev;
 
 	/* Last taken, first returned: they end in their old order. */
-	while ((h = list_last(&peer->holds, struct rnic_rd_hold, link)))
+	while ((h = list_last(&rnic_rd_awake(peer)->holds, struct rnic_rd_hold, link)))
 		hold_free(peer, h, true);
-	while ((ev = list_first(&peer->events, struct rnic_rd_event, link))) {
+	while ((ev = list_first(&rnic_rd_awake(peer)->events, struct rnic_rd_event, link))) {
 		list_del(&ev->link);
 		peer->n_events--;
 		free(ev);
@@ -180,7 +180,7 @@ static void ready(struct rnic_rd_peer *peer)
 	struct wire_rd_nak nak = {WIRE_RD_READY, 0};
 	uint8_t body[WIRE_RD_NAK_LEN];
 
-	list_del(&peer->starved_link);
+	list_del(&rnic_rd_awake(peer)->starved_link);
 	peer->starved = false;
 	wire_rd_nak_encode(&nak, body);
 	rnic_rd_control(peer, peer->reply, WIRE_RD_NAK, peer->starved_psn, body, sizeof(body));
@@ -191,8 +191,8 @@ static void drop_spent(struct rnic_rd_peer *peer)
 {
 	struct rnic_rd_hold *h;
 
-	while ((h = list_first(&peer->holds, struct rnic_rd_hold, link)) && h->spent &&
-	       h->ssn == peer->ssn_done) {
+	while ((h = list_first(&rnic_rd_awake(peer)->holds, struct rnic_rd_hold, link)) &&
+	       h->spent && h->ssn == peer->ssn_done) {
 		hold_free(peer, h, false);
 		peer->ssn_done++;
 	}
@@ -202,10 +202,10 @@ static void drop_spent(struct rnic_rd_peer *peer)
  * so that they are in their old order again, and whoever waits for one is told. */
 static void void_before(struct rnic_rd_peer *peer, uint32_t ssn)
 {
-	struct rnic_rd_hold *h = list_last(&peer->holds, struct rnic_rd_hold, link);
+	struct rnic_rd_hold *h = list_last(&rnic_rd_awake(peer)->holds, struct rnic_rd_hold, link);
 	bool back = false;
 
-	while (h && &h->link != &peer->holds) {
+	while (h && &h->link != &rnic_rd_awake(peer)->holds) {
 		struct rnic_rd_hold *before = list_entry(h->link.prev, struct rnic_rd_hold, link);
 
 		if (rd_seq_before(h->ssn, ssn)) {
@@ -341,7 +341,7 @@ void rnic_rd_events(struct rnic_rd_peer *peer)
 {
 	struct rnic_rd_event *ev;
 
-	while ((ev = list_first(&peer->events, struct rnic_rd_event, link)) &&
+	while ((ev = list_first(&rnic_rd_awake(peer)->events, struct rnic_rd_event, link)) &&
 	       rd_seq_before(ev->psn, peer->lane[RNIC_RD_REQ].rx.next)) {
 		if (!run(peer, ev))
 			return;
@@ -363,8 +363,8 @@ static struct rnic_rd_event *event_keep(struct rnic_rd_peer *peer, const struct 
 		return NULL;
 	*ev = *in;
 	list_init(&ev->link);
-	for (x = list_entry(peer->events.prev, struct rnic_rd_event, link);
-	     &x->link != &peer->events && rd_seq_before(in->psn, x->psn);
+	for (x = list_entry(rnic_rd_awake(peer)->events.prev, struct rnic_rd_event, link);
+	     &x->link != &rnic_rd_awake(peer)->events && rd_seq_before(in->psn, x->psn);
 	     x = list_entry(x->link.prev, struct rnic_rd_event, link))
 		;
 	list_add(&ev->link, &x->link);
@@ -554,9 +554,9 @@ void rnic_rd_request_in(struct rnic_rd_peer *peer, const struct wire_rd *h,
 
 void rnic_rd_wake(struct rnic_rd *rd)
 {
-	struct rnic_rd_peer *peer;
+	struct rnic_rd_awake *a;
 
 	rnic_rd_shm_wake(rd);
-	while ((peer = list_first(&rd->starved, struct rnic_rd_peer, starved_link)))
-		ready(peer);
+	while ((a = list_first(&rd->starved, struct rnic_rd_awake, starved_link)))
+		ready(a->peer);
 }

@@ -12,6 +12,8 @@
 
 /* RESETs in a second, at most: strangers shall not make us talk. */
 #define RESETS_PER_S 1000
+/* RESETs that are looked at in a second, at most. */
+#define RESETS_HEARD_PER_S 200
 /* How often a silent peer is asked whether it lives. */
 #define PROBE_NS (250 * UTIL_NS_PER_MS)
 
@@ -183,14 +185,25 @@ static void stale(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct so
 	rnic_rd_io_send(sock->fast ? rd->main : sock, from, sgid, buf, sizeof(buf));
 }
 
+/* Rare, so nothing is kept to find the peer by; and no more are looked at than a second can
+ * have. Who is ignored says it again. */
 static void reset_in(struct rnic_rd *rd, uint64_t id)
 {
-	struct rnic_rd_peer *peer = rnic_table_get(rd->remote, (uint32_t)id);
+	struct rnic_rd_peer *peer;
 
-	if (peer && peer->remote_id == id)
-		rnic_rd_peer_dead(peer, IBV_WC_REM_ABORT_ERR, "it does not know us any more");
-	else
-		rd->stats.stale++;
+	if (rd->e->now - rd->heard_resets_at > UTIL_NS_PER_S) {
+		rd->heard_resets_at = rd->e->now;
+		rd->heard_resets = 0;
+	}
+	if (rd->heard_resets++ >= RESETS_HEARD_PER_S)
+		return;
+	list_for_each (peer, &rd->peers, link)
+		if (peer->remote_id == id && id) {
+			rnic_rd_peer_dead(peer, IBV_WC_REM_ABORT_ERR,
+					  "it does not know us any more");
+			return;
+		}
+	rd->stats.stale++;
 }
 
 static void ack_packet(struct rnic_rd_peer *peer, const struct wire_rd *h, const uint8_t *body)
@@ -329,6 +342,7 @@ void rnic_rd_due(struct rnic_due *d)
 	for (unsigned int l = 0; l < WIRE_RD_LANES; l++)
 		if (peer->owe[l])
 			rnic_rd_ack_out(peer, l);
+	rnic_rd_peers_rest(peer->rd);
 }
 
 /* ---- watching ---- */
@@ -339,8 +353,8 @@ void rnic_rd_watch(struct rnic_rd_peer *peer, uint64_t now)
 
 	if (!peer->waiting)
 		peer->waiting = now;
-	if (peer->rnr && peer->rnr_until < at)
-		at = peer->rnr_until;
+	if (peer->rnr && rnic_rd_awake(peer)->rnr_until < at)
+		at = rnic_rd_awake(peer)->rnr_until;
 	if (peer->timer.slot < 0 || at < peer->timer.at)
 		rnic_timer_arm(peer->rd->e, &peer->timer, at);
 }
@@ -358,7 +372,7 @@ void rnic_rd_peer_fire(struct rnic_timer *t, uint64_t now)
 	}
 	if (peer->shm)
 		rnic_rd_shm_expire(peer->shm, now);
-	if (peer->rnr && now >= peer->rnr_until) {
+	if (peer->rnr && now >= rnic_rd_awake(peer)->rnr_until) {
 		peer->rnr = false;
 		rnic_rd_pump(peer);
 	}

@@ -117,7 +117,7 @@ static struct rnic_rd_msg *find(struct rnic_rd_lane *lane, uint32_t psn)
 static bool may_start(const struct rnic_rd_peer *peer, const struct rnic_rd_msg *m)
 {
 	return m->lane == RNIC_RD_RSP || m->skip || !peer->rnr ||
-	       rd_seq_before(m->first, peer->rnr_psn);
+	       rd_seq_before(m->first, rnic_rd_awake(peer)->rnr_psn);
 }
 
 /* The next packet that has not been sent yet, or has been taken back. */
@@ -320,8 +320,8 @@ static void finished(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 		return;
 	}
 	r = rnic_rd_req(m);
-	if (peer->rnr_msg == m)
-		peer->rnr_msg = NULL;
+	if (rnic_rd_awake(peer)->rnr_msg == m)
+		rnic_rd_awake(peer)->rnr_msg = NULL;
 	if (!r->handle || r->answered || r->status)
 		rnic_rd_complete(r);
 	else
@@ -419,21 +419,21 @@ static void rnr_in(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint8_t cod
 	if (peer->rnr || m->skip)
 		return;
 	peer->rd->stats.rnr_received++;
-	if (peer->rnr_msg != m) {
-		peer->rnr_msg = m;
-		peer->rnr_deadline = retry >= 7 ? UINT64_MAX : now + retry * wait;
+	if (rnic_rd_awake(peer)->rnr_msg != m) {
+		rnic_rd_awake(peer)->rnr_msg = m;
+		rnic_rd_awake(peer)->rnr_deadline = retry >= 7 ? UINT64_MAX : now + retry * wait;
 	}
-	if (now >= peer->rnr_deadline) {
+	if (now >= rnic_rd_awake(peer)->rnr_deadline) {
 		r->status = IBV_WC_RNR_RETRY_EXC_ERR;
-		peer->rnr_msg = NULL;
+		rnic_rd_awake(peer)->rnr_msg = NULL;
 		rnic_rd_skip(peer, m);
 		return;
 	}
 	peer->rnr = true;
-	peer->rnr_psn = m->first;
-	peer->rnr_until = now + RNR_PROBE_NS;
-	if (peer->rnr_until > peer->rnr_deadline)
-		peer->rnr_until = peer->rnr_deadline;
+	rnic_rd_awake(peer)->rnr_psn = m->first;
+	rnic_rd_awake(peer)->rnr_until = now + RNR_PROBE_NS;
+	if (rnic_rd_awake(peer)->rnr_until > rnic_rd_awake(peer)->rnr_deadline)
+		rnic_rd_awake(peer)->rnr_until = rnic_rd_awake(peer)->rnr_deadline;
 	rewind_to(peer, m);
 	rnic_rd_watch(peer, now);
 }
