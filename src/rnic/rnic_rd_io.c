@@ -36,6 +36,8 @@
 #define RUN 64
 /* Packets in a row that are full, or short, before a socket changes its ways. */
 #define FULL_RUN 8
+/* A round trip that takes longer than this waits in queues. */
+#define QUEUED_NS (500 * UTIL_NS_PER_US)
 /* Error reports taken in a pass. */
 #define ERRORS_PER_PASS 16
 
@@ -212,6 +214,9 @@ static unsigned int burst_max(const struct rnic_rd_path *path)
 {
 	unsigned int n = path->p.cc.window / path->p.cc.mss / 8;
 
+	/* Where nothing queues up, large bursts are only cheaper. */
+	if (!path->p.cc.reduced_any || path->p.rtt.smoothed < QUEUED_NS)
+		return RNIC_RD_BURST;
 	return n < 2 ? 2 : n < RNIC_RD_BURST ? n : RNIC_RD_BURST;
 }
 
