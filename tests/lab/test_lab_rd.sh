@@ -95,7 +95,7 @@ incast() {
 	for ((i = 1; i <= 16; i++)); do
 		senders+=("h$i -t 6")
 	done
-	judge "16 to 1, the worst against its fair share" 0.3 0.1 \
+	judge "16 to 1, the worst against its fair share" 0.3 0.3 \
 		"([.[].mbit] | min) / ($rate / 16)" 0 "${senders[@]}"
 }
 
@@ -139,8 +139,8 @@ mixed() {
 
 lab_new "$name" --pgft "1;17;1;1" --rate ${rate}mbit --mtu 1500
 alone 1500 ""
-judge "Two flows, the lesser's share" 0.4 0.2 "$least_share" 1 "h1 -t 8" "h2 -t 8"
-judge "Beside TCP's CUBIC, the lesser's share" 0.4 0.2 "$least_share" 1 "h1 -t 8" \
+judge "Two flows, the lesser's share" 0.4 0.35 "$least_share" 1 "h1 -t 8" "h2 -t 8"
+judge "Beside TCP's CUBIC, the lesser's share" 0.4 0.3 "$least_share" 1 "h1 -t 8" \
 	"h2 -t 8 -c cubic"
 beside_bbr
 incast
