@@ -134,7 +134,8 @@ void rnic_rd_transmit(struct rnic_rd_sock *sock, const struct sockaddr_in *to, u
 	static atomic_bool told;
 	int err = 0;
 
-	if (is_fast(rd, sock, to, sgid) && !call_again(rd->fast, to, sgid, data, len, seg))
+	if (is_fast(rd, sock, to, sgid) && (rd->gso || len <= seg) &&
+	    !call_again(rd->fast, to, sgid, data, len, seg))
 		return;
 	if (rd->gso || len <= seg) {
 		err = call_again(sock, to, sgid, data, len, seg);
