@@ -230,7 +230,8 @@ static bool push_request(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 		return push_read(s, m);
 	if (m->kind == RNIC_RD_ATOMIC)
 		return push_atomic(s, m);
-	if (s->reachable && m->length >= REC_DIRECT_MIN && !rnic_rd_swqe(m)->inl)
+	/* What has begun in pieces goes on in pieces, also if the peer is found to be able. */
+	if (s->reachable && !m->sent && m->length >= REC_DIRECT_MIN && !rnic_rd_swqe(m)->inl)
 		return push_direct(s, m, op[m->kind]);
 	return push_piece(s, m, op[m->kind]);
 }
