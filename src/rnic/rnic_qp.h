@@ -299,6 +299,8 @@ bool rnic_ud_drain(struct rnic_qp *qp, int fd, bool ask, uint8_t sgid_index, uin
 /* A connected socket for this destination, or -1 (rnic_ud_fast.c). */
 int rnic_ud_fast(struct rnic_qp *qp, const struct sockaddr_in *to, uint8_t sgid_index);
 void rnic_ud_fast_close(struct rnic_qp *qp);
+/* Binds a second socket to the address and port of the first. 0 or -errno. */
+int rnic_bind_beside(int first, int second, const struct sockaddr_in *own);
 /* A message may be 64 KB and comes in one piece; the kernel's default holds three of
  * them. It is cut to net.core.rmem_max without complaint. */
 #define RNIC_UD_SOCKBUF (4 << 20)

@@ -9,7 +9,7 @@
  * Requests and responses are *messages*: a range of packet sequence numbers of one lane, sent
  * over one path (rnic_rd_tx.c). What arrives is placed at once; what it means, a completion, a
  * read to execute, is an *event* that waits until everything before it has arrived
- * (rnic_rd_rx.c). What may be sent when, and what is lost, is decided by src/rd, which knows
+ * (rnic_rd_rsp.c). What may be sent when, and what is lost, is decided by src/rd, which knows
  * neither sockets nor clocks. Sockets are in rnic_rd_io.c.
  *
  * Everything here needs the engine's lock.
@@ -17,6 +17,7 @@
 #ifndef WEFT_RNIC_RD_H
 #define WEFT_RNIC_RD_H
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include "rd_board.h"
 #include "rd_rx.h"
@@ -27,7 +28,9 @@
 #include "weft/weftdv.h"
 
 #define RNIC_RD_INDEX 0xfe /* low byte of an RD queue pair's number */
-#define RNIC_RD_READS 16   /* reads and atomics of one peer at a time, in each direction */
+/* What a packet costs the receiver's socket beyond its length, roughly. */
+#define RNIC_RD_OVERHEAD 256
+#define RNIC_RD_READS    16 /* reads and atomics of one peer at a time, in each direction */
 /* Packets of one peer that came before their turn and mean something, and receives that its
  * unfinished messages hold. More are dropped and have to come again. */
 #define RNIC_RD_EVENTS 1024
@@ -119,7 +122,7 @@ struct rnic_rd_awake {
 
 /* A receive that a message of this peer has taken and not yet filled. */
 struct rnic_rd_hold {
-	struct list_head link; /* on peer->holds, in order of ssn */
+	struct list_head link; /* on the peer's holds, in order of ssn */
 	uint32_t ssn;
 	bool spent;           /* its receive is used up, the message refused */
 	uint8_t status;       /* ... with this */
@@ -128,7 +131,7 @@ struct rnic_rd_hold {
 
 /* Something to be done when its turn comes. */
 struct rnic_rd_event {
-	struct list_head link; /* on peer->events, in order of psn */
+	struct list_head link; /* on the peer's events, in order of psn */
 	uint32_t psn;
 	uint8_t opcode; /* of the packet */
 	uint32_t ssn;
@@ -153,7 +156,6 @@ struct rnic_rd_peer {
 	struct in_addr addr; /* where it was found first */
 	uint16_t mtu;
 	uint32_t room;
-	bool gone; /* being taken down */
 	bool shm_tried;
 	struct rnic_rd_shm *shm;   /* the peer is on this host, and linked */
 	struct rnic_rd_lane *lane; /* of a struct rnic_rd_awake; NULL: asleep */
@@ -165,7 +167,7 @@ struct rnic_rd_peer {
 	struct list_head unanswered; /* reads and atomics whose request is acknowledged */
 	uint32_t ssn;                /* of the next message that takes a receive */
 	uint32_t reads;              /* that we wait for */
-	bool rnr;                    /* requests wait for a receive of the peer ... */
+	bool rnr;                    /* requests wait for a receive of the peer */
 	uint64_t waiting;            /* since when we wait for anything; 0: we do not */
 	uint64_t heard;              /* a packet of this peer last came */
 	uint64_t refused; /* since when its machine says that nobody listens; 0: it does not */
@@ -273,7 +275,7 @@ struct rnic_rd {
 	uint32_t n_peers, n_paths, n_label;
 	struct rnic_rd_path **paths; /* by address handle: hash chains */
 	struct rnic_rd_group **groups;
-	uint32_t path_mask, group_mask, n_groups;
+	uint32_t path_mask, group_mask;
 	struct rd_pool pool;
 	struct rnic_rd_sock *main;
 	struct rnic_rd_sock *fast;
@@ -335,6 +337,33 @@ static inline bool rnic_rd_takes_receive(const struct rnic_rd_msg *m)
 static inline bool rnic_rd_is_read(const struct rnic_rd_msg *m)
 {
 	return m->kind == RNIC_RD_READ || m->kind == RNIC_RD_ATOMIC;
+}
+
+/* Where a path leads. */
+static inline struct sockaddr_in rnic_rd_place(const struct rnic_rd_path *path)
+{
+	return (struct sockaddr_in){
+		.sin_family = AF_INET, .sin_addr = path->addr, .sin_port = htons(path->port)};
+}
+
+/* The peer has something to do at the end of the batch (rnic_rd_settle). */
+static inline void rnic_rd_touch(struct rnic_rd_peer *peer)
+{
+	if (list_empty(&peer->touched))
+		list_add_tail(&peer->touched, &peer->rd->touched);
+}
+
+/* Why memory is refused to a peer; and what a refusal, ACCESS to OPERATION, makes of a request. */
+static inline enum wire_rd_reason rnic_rd_reason(enum rnic_mem_error err)
+{
+	return err == RNIC_MEM_FAULT ? WIRE_RD_OPERATION : WIRE_RD_ACCESS;
+}
+
+static inline enum ibv_wc_status rnic_rd_status(uint8_t reason)
+{
+	return reason == WIRE_RD_ACCESS    ? IBV_WC_REM_ACCESS_ERR
+	       : reason == WIRE_RD_INVALID ? IBV_WC_REM_INV_REQ_ERR
+					   : IBV_WC_REM_OP_ERR;
 }
 
 /* ---- rnic_rd.c: the queue pair ---- */

@@ -168,19 +168,13 @@ void rnic_rd_io_send(struct rnic_rd_sock *sock, const struct sockaddr_in *to, ui
 
 /* ---- bursts ---- */
 
-static struct sockaddr_in place(const struct rnic_rd_path *path)
-{
-	return (struct sockaddr_in){
-		.sin_family = AF_INET, .sin_addr = path->addr, .sin_port = htons(path->port)};
-}
-
 static void fast_open(struct rnic_rd *rd, const struct rnic_rd_path *path);
 static void sock_close(struct rnic_rd_sock *sock);
 
 /* The favourite gets the connected socket. */
 static void count_run(struct rnic_rd *rd, struct rnic_rd_path *path)
 {
-	struct sockaddr_in to = place(path);
+	struct sockaddr_in to = rnic_rd_place(path);
 
 	if (path->sock != rd->main || is_fast(rd, rd->main, &to, path->sgid)) {
 		rd->run_n = 0;
@@ -196,7 +190,7 @@ static void count_run(struct rnic_rd *rd, struct rnic_rd_path *path)
 void rnic_rd_io_flush(struct rnic_rd_path *path)
 {
 	struct rnic_rd *rd = path->rd;
-	struct sockaddr_in to = place(path);
+	struct sockaddr_in to = rnic_rd_place(path);
 	size_t len = rd->burst.len, seg = rd->burst.seg;
 
 	if (!rd->burst.n)
@@ -469,9 +463,7 @@ static void sock_options(int fd, bool errors, bool pktinfo)
 		setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
 }
 
-static struct rnic_rd_sock *sock_new(struct rnic_rd *rd, const struct sockaddr_in *own,
-				     int (*bind_it)(int fd, struct rnic_rd *rd,
-						    const struct sockaddr_in *own))
+static struct rnic_rd_sock *sock_new(struct rnic_rd *rd, const struct sockaddr_in *own, bool beside)
 {
 	struct rnic_rd_sock *s = calloc(1, sizeof(*s));
 	int err;
@@ -486,9 +478,9 @@ static struct rnic_rd_sock *sock_new(struct rnic_rd *rd, const struct sockaddr_i
 		free(s);
 		return NULL;
 	}
-	sock_options(s->io.fd, !bind_it, rd->qp->ctx->dev->n_addr > 1);
-	if (bind_it)
-		err = bind_it(s->io.fd, rd, own);
+	sock_options(s->io.fd, !beside, rd->qp->ctx->dev->n_addr > 1);
+	if (beside)
+		err = rnic_bind_beside(rd->main->io.fd, s->io.fd, own);
 	else
 		err = bind(s->io.fd, (const struct sockaddr *)own, sizeof(*own)) ? -errno : 0;
 	if (!err)
@@ -512,19 +504,6 @@ static struct sockaddr_in any_port(const struct rnic_rd *rd)
 									: htonl(INADDR_ANY)};
 }
 
-/* As in rnic_ud_fast.c: both must agree to share the port while the second one binds. */
-static int bind_beside(int fd, struct rnic_rd *rd, const struct sockaddr_in *own)
-{
-	int on = 1, off = 0, err, first = rd->main->io.fd;
-
-	setsockopt(first, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
-	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
-	err = bind(fd, (const struct sockaddr *)own, sizeof(*own)) ? -errno : 0;
-	setsockopt(first, SOL_SOCKET, SO_REUSEPORT, &off, sizeof(off));
-	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &off, sizeof(off));
-	return err;
-}
-
 static void sock_close(struct rnic_rd_sock *sock)
 {
 	rnic_rd_faults_forget(sock->rd, sock);
@@ -537,14 +516,14 @@ static void fast_open(struct rnic_rd *rd, const struct rnic_rd_path *path)
 	struct sockaddr_in own = {.sin_family = AF_INET,
 				  .sin_addr = rd->qp->ctx->dev->addr[path->sgid].addr,
 				  .sin_port = htons((uint16_t)(rd->qp->ibv.qp_num >> 8))};
-	struct sockaddr_in to = place(path);
+	struct sockaddr_in to = rnic_rd_place(path);
 	struct rnic_rd_sock *s;
 
 	/* What has arrived on the old one is lost with it, and comes again. */
 	if (rd->fast)
 		sock_close(rd->fast);
 	rd->fast = NULL;
-	s = sock_new(rd, &own, bind_beside);
+	s = sock_new(rd, &own, true);
 	if (!s)
 		return;
 	if (connect(s->io.fd, (struct sockaddr *)&to, sizeof(to))) {
@@ -574,7 +553,7 @@ struct rnic_rd_sock *rnic_rd_sock(struct rnic_rd *rd, uint32_t label)
 			return s;
 	if (rd->n_label >= WEFTDV_MAX_PATHS)
 		return NULL;
-	s = sock_new(rd, &own, NULL);
+	s = sock_new(rd, &own, false);
 	if (s) {
 		s->label = label;
 		rd->n_label++;
@@ -590,7 +569,7 @@ int rnic_rd_io_open(struct rnic_rd *rd)
 
 	list_init(&rd->socks);
 	rnic_rd_faults_init(rd);
-	rd->main = sock_new(rd, &own, NULL);
+	rd->main = sock_new(rd, &own, false);
 	if (!rd->main)
 		return -errno;
 	if (getsockname(rd->main->io.fd, (struct sockaddr *)&own, &len) ||

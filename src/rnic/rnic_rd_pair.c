@@ -55,8 +55,7 @@ static struct wire_rd_hello own_hello(const struct rnic_rd *rd, uint32_t dst_qpn
 static void init_out(struct rnic_rd_path *p)
 {
 	struct wire_rd_hello hello = own_hello(p->rd, p->qpn);
-	struct sockaddr_in to = {
-		.sin_family = AF_INET, .sin_addr = p->addr, .sin_port = htons(p->port)};
+	struct sockaddr_in to = rnic_rd_place(p);
 
 	hello.qkey = p->qkey;
 	hello.id = p->peer ? p->peer->local_id : p->nonce;

@@ -13,7 +13,6 @@
 
 /* A window larger than the cache only makes everything slower. */
 #define WINDOW_MAX (1u << 20)
-#define MSS_EXTRA  256 /* as rnic_rd_tx.c counts */
 
 static uint32_t hash_place(struct in_addr addr, uint32_t qpn, uint8_t sgid, uint32_t label)
 {
@@ -89,7 +88,7 @@ static struct rnic_rd_path *path_new(struct rnic_rd *rd, struct rnic_rd_sock *so
 	list_init(&p->tx[0]);
 	list_init(&p->tx[1]);
 	rnic_timer_init(&p->timer, rnic_rd_path_fire);
-	rd_path_init(&p->p, rd->mtu + MSS_EXTRA, WINDOW_MAX);
+	rd_path_init(&p->p, rd->mtu + RNIC_RD_OVERHEAD, WINDOW_MAX);
 	list_add_tail(&p->all, &rd->all_paths);
 	rd->n_paths++;
 	return p;
@@ -124,7 +123,7 @@ static void join(struct rnic_rd_path *p, struct rnic_rd_peer *peer)
 	p->peer = peer;
 	p->state = RNIC_RD_PATH_UP;
 	p->completions = p->completed_bytes = p->per_kb = 0;
-	rd_path_init(&p->p, peer->mtu + MSS_EXTRA,
+	rd_path_init(&p->p, peer->mtu + RNIC_RD_OVERHEAD,
 		     peer->room < WINDOW_MAX ? peer->room : WINDOW_MAX);
 	list_del(&p->link);
 	list_add_tail(&p->link, &peer->paths);
@@ -182,7 +181,7 @@ static void absorb(struct rnic_rd_path *p, struct rnic_rd_path *seen)
 
 void rnic_rd_path_up(struct rnic_rd_path *p, struct rnic_rd_peer *peer)
 {
-	struct sockaddr_in place = {.sin_addr = p->addr, .sin_port = htons(p->port)};
+	struct sockaddr_in place = rnic_rd_place(p);
 	struct rnic_rd_path *x, *seen = NULL;
 
 	list_for_each (x, &peer->paths, link)
@@ -244,8 +243,7 @@ static void to_peer(struct rnic_rd_path *p, struct rnic_rd_req *r)
 		return;
 	}
 	rnic_rd_send(p->peer, &r->msg);
-	if (list_empty(&p->peer->touched))
-		list_add_tail(&p->peer->touched, &p->rd->touched);
+	rnic_rd_touch(p->peer);
 }
 
 /* Those at the head whose path is up go to their peers. */

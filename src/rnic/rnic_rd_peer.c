@@ -281,22 +281,18 @@ void rnic_rd_peer_free(struct rnic_rd_peer *peer)
 	struct rnic_rd *rd = peer->rd;
 	struct rnic_rd_path *p, *tmp;
 
-	peer->gone = true;
 	rnic_timer_cancel(rd->e, &peer->timer);
 	list_del(&peer->touched);
 	if (peer->lane)
 		put_to_sleep(peer);
 	rnic_table_del(rd->ids, (uint32_t)peer->local_id);
 	life_del(rd, peer);
+	list_for_each_safe (p, tmp, &peer->paths, link)
+		rnic_rd_path_free(p);
 	/* Paths that were asking this peer go back to asking whoever is there. */
-	list_for_each_safe (p, tmp, &rd->all_paths, all) {
-		if (p->peer != peer)
-			continue;
-		if (p->state == RNIC_RD_PATH_UP)
-			rnic_rd_path_free(p);
-		else
+	list_for_each (p, &rd->contacts, link)
+		if (p->peer == peer)
 			path_anew(p);
-	}
 	list_del(&peer->link);
 	rd->n_peers--;
 	at_addr(rd, peer->addr, -1);

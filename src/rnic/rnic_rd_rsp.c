@@ -32,11 +32,6 @@ static void refuse(struct rnic_rd_peer *peer, uint32_t psn, enum wire_rd_reason 
 	rnic_rd_control(peer, peer->reply, WIRE_RD_NAK, psn, body, sizeof(body));
 }
 
-static enum wire_rd_reason reason_of(enum rnic_mem_error err)
-{
-	return err == RNIC_MEM_FAULT ? WIRE_RD_OPERATION : WIRE_RD_ACCESS;
-}
-
 /* ---- receives ---- */
 
 static struct rnic_rd_hold *hold_find(struct rnic_rd_peer *peer, uint32_t ssn)
@@ -279,7 +274,7 @@ static void run_read(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
 				      r->len, IBV_ACCESS_REMOTE_READ, &ptr);
 	if (err) {
 		peer->rd->stats.refused++;
-		job.value = reason_of(err);
+		job.value = rnic_rd_reason(err);
 		owe_response(peer, ev, RNIC_RD_ERROR_RSP, job);
 		return;
 	}
@@ -311,7 +306,7 @@ static void run_atomic(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev
 		owe_response(peer, ev, RNIC_RD_ATOMIC_RSP, job);
 		return;
 	}
-	job.value = reason_of(err);
+	job.value = rnic_rd_reason(err);
 refused:
 	peer->rd->stats.refused++;
 	owe_response(peer, ev, RNIC_RD_ERROR_RSP, job);
@@ -387,7 +382,7 @@ static bool place_write(struct rnic_rd_peer *peer, uint32_t psn, const struct wi
 	if (!err)
 		err = rnic_guard_copy(to, payload, len);
 	if (err)
-		refuse(peer, psn, reason_of(err));
+		refuse(peer, psn, rnic_rd_reason(err));
 	return !err;
 }
 

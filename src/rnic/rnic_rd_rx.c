@@ -51,7 +51,7 @@ void rnic_rd_got_data(struct rnic_rd_peer *peer, uint32_t handle, uint64_t off,
 
 	if (!r)
 		return;
-	w = rnic_swqe_at(peer->rd->qp, r->slot);
+	w = rnic_rd_swqe(&r->msg);
 	if (off > w->length || len > w->length - off) {
 		answered(peer, r, IBV_WC_BAD_RESP_ERR);
 		return;
@@ -73,7 +73,7 @@ void rnic_rd_got_value(struct rnic_rd_peer *peer, uint32_t handle, uint64_t valu
 
 	if (!r)
 		return;
-	w = rnic_swqe_at(peer->rd->qp, r->slot);
+	w = rnic_rd_swqe(&r->msg);
 	answered(peer, r,
 		 rnic_mem_scatter(peer->rd->e, peer->rd->qp->ibv.pd, w->sge, w->num_sge, 0, &value,
 				  sizeof(value))
@@ -83,15 +83,12 @@ void rnic_rd_got_value(struct rnic_rd_peer *peer, uint32_t handle, uint64_t valu
 
 void rnic_rd_got_error(struct rnic_rd_peer *peer, uint32_t handle, uint8_t reason)
 {
-	static const uint8_t status[] = {[WIRE_RD_ACCESS] = IBV_WC_REM_ACCESS_ERR,
-					 [WIRE_RD_INVALID] = IBV_WC_REM_INV_REQ_ERR,
-					 [WIRE_RD_OPERATION] = IBV_WC_REM_OP_ERR};
 	struct rnic_rd_req *r = by_handle(peer, handle, -1);
 
 	if (r)
 		answered(peer, r,
 			 reason >= WIRE_RD_ACCESS && reason <= WIRE_RD_OPERATION
-				 ? status[reason]
+				 ? rnic_rd_status(reason)
 				 : IBV_WC_BAD_RESP_ERR);
 }
 
@@ -284,8 +281,7 @@ void rnic_rd_packet(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct 
 	peer->spoke = true;
 	peer->refused = 0;
 	peer->reply = rnic_rd_path_seen(peer, sock, from, sgid);
-	if (list_empty(&peer->touched))
-		list_add_tail(&peer->touched, &rd->touched);
+	rnic_rd_touch(peer);
 	pair_packet(peer, &h, data + hdr, len - (size_t)hdr);
 }
 

@@ -122,8 +122,7 @@ static void attach(struct rnic_rd_shm *s, struct rnic_rd_peer *peer)
 	peer->shm = s;
 	list_add_tail(&s->ring.link, &s->rd->e->rings);
 	rnic_rd_shm_introduce(s);
-	if (list_empty(&peer->touched))
-		list_add_tail(&peer->touched, &s->rd->touched);
+	rnic_rd_touch(peer);
 }
 
 /* The other says who it is; it must be a peer that we have, without a link. One of which we have
@@ -212,16 +211,15 @@ static struct rnic_rd_shm *shm_new(struct rnic_rd *rd)
 	return s;
 }
 
-static bool shm_watch(struct rnic_rd_shm *s)
+static void shm_watch(struct rnic_rd_shm *s)
 {
 	s->io.fd = s->link.fd;
 	if (rnic_io_add(s->rd->e, &s->io, EPOLLIN)) {
 		shm_link_close(&s->link);
 		shm_release(&s->io);
-		return false;
+		return;
 	}
 	list_add_tail(&s->all, &s->rd->links);
-	return true;
 }
 
 void rnic_rd_shm_try(struct rnic_rd_peer *peer, struct in_addr addr)

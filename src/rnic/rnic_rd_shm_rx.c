@@ -45,11 +45,6 @@ static void refuse(struct rnic_rd_shm *s, uint8_t reason)
 	executed(s);
 }
 
-static uint8_t reason_of(enum rnic_mem_error err)
-{
-	return err == RNIC_MEM_FAULT ? WIRE_RD_OPERATION : WIRE_RD_ACCESS;
-}
-
 /* A receive, once for each message. False: there is none, and the peer will be told. */
 static bool want_wqe(struct rnic_rd_shm *s)
 {
@@ -197,7 +192,7 @@ static void write_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *
 	if (how == 3)
 		s->broken = true;
 	else if (err || how == 1)
-		refuse(s, err ? reason_of(err) : WIRE_RD_OPERATION);
+		refuse(s, err ? rnic_rd_reason(err) : WIRE_RD_OPERATION);
 	else if (how == 2)
 		refuse(s, 0);
 	else if (r->flags & REC_LAST) {
@@ -246,7 +241,7 @@ static void read_in(struct rnic_rd_shm *s, const struct rec *r, const struct rec
 				      IBV_ACCESS_REMOTE_READ, &ptr);
 	job.msg.kind = err ? RNIC_RD_ERROR_RSP : RNIC_RD_READ_RSP;
 	job.msg.length = err ? 0 : r->len;
-	job.value = err ? reason_of(err) : 0;
+	job.value = err ? rnic_rd_reason(err) : 0;
 	job.iov = iov;
 	job.n_iov = sum == r->len ? r->n : 0;
 	s->rd->stats.refused += !!err;
@@ -277,7 +272,7 @@ static void atomic_in(struct rnic_rd_shm *s, const struct rec *r, const struct r
 				      ? rnic_guard_fetch_add(ptr, args[0], &job.value)
 				      : rnic_guard_cmp_swap(ptr, args[0], args[1], &job.value);
 		if (err)
-			job.value = reason_of(err);
+			job.value = rnic_rd_reason(err);
 		else
 			job.msg.kind = RNIC_RD_ATOMIC_RSP;
 	}
@@ -379,22 +374,20 @@ static void acked(struct rnic_rd_shm *s, uint32_t ack)
 
 static void nak_in(struct rnic_rd_shm *s, const struct rec *r)
 {
-	static const uint8_t status[] = {[0] = IBV_WC_LOC_PROT_ERR,
-					 [WIRE_RD_ACCESS] = IBV_WC_REM_ACCESS_ERR,
-					 [WIRE_RD_INVALID] = IBV_WC_REM_INV_REQ_ERR,
-					 [WIRE_RD_OPERATION] = IBV_WC_REM_OP_ERR};
+	uint8_t status = r->imm ? (uint8_t)rnic_rd_status((uint8_t)r->imm) : IBV_WC_LOC_PROT_ERR;
 	struct rnic_rd_msg *m;
 
+	if (r->imm > WIRE_RD_OPERATION || r->imm == WIRE_RD_RNR)
+		return;
 	list_for_each (m, &s->sent, link)
-		if (m->first == r->seq && r->imm <= WIRE_RD_OPERATION && r->imm != WIRE_RD_RNR) {
-			rnic_rd_req(m)->status = status[r->imm];
+		if (m->first == r->seq) {
+			rnic_rd_req(m)->status = status;
 			return;
 		}
 	/* It may be refused before all of it was sent. */
 	m = list_first(&s->requests, struct rnic_rd_msg, link);
-	if (m && m->first == r->seq && m->begun && r->imm <= WIRE_RD_OPERATION &&
-	    r->imm != WIRE_RD_RNR) {
-		rnic_rd_req(m)->status = status[r->imm];
+	if (m && m->first == r->seq && m->begun) {
+		rnic_rd_req(m)->status = status;
 		m->sent = UINT32_MAX;
 		list_del(&m->link);
 		list_add_tail(&m->link, &s->sent);

@@ -305,7 +305,7 @@ static bool may_go(const struct rnic_rd_shm *s, const struct rnic_rd_msg *m)
 
 	if (m->begun)
 		return true;
-	if ((m->kind == RNIC_RD_READ || m->kind == RNIC_RD_ATOMIC) && peer->reads >= RNIC_RD_READS)
+	if (rnic_rd_is_read(m) && peer->reads >= RNIC_RD_READS)
 		return false;
 	return !peer->reads || !(rnic_rd_swqe(m)->flags & IBV_SEND_FENCE);
 }
@@ -315,7 +315,7 @@ static void begin(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 	if (m->begun)
 		return;
 	m->begun = s->rd->e->now | 1; /* roughly: nobody chooses paths by it */
-	if (m->kind == RNIC_RD_READ || m->kind == RNIC_RD_ATOMIC)
+	if (rnic_rd_is_read(m))
 		s->peer->reads++;
 }
 

@@ -17,8 +17,6 @@
 #include "rnic_rd_shm.h"
 #include "rnic_table.h"
 
-/* What a packet costs the receiver's socket beyond its length, roughly. */
-#define OVERHEAD 256
 /* Numbers that may be given ahead of what is acknowledged; comparisons need 2^31. */
 #define AHEAD (UINT32_C(1) << 29)
 /* How often a peer that has no receive is asked again, in case its word was lost. */
@@ -202,7 +200,7 @@ static bool send_one(struct rnic_rd_path *path, uint64_t now)
 	}
 	if (!m)
 		return false;
-	len = rnic_rd_packet_len(m, i) + OVERHEAD;
+	len = rnic_rd_packet_len(m, i) + RNIC_RD_OVERHEAD;
 	if (len > room) {
 		path->p.limited = true;
 		return false;
@@ -240,7 +238,7 @@ void rnic_rd_pump(struct rnic_rd_peer *peer)
 	struct rnic_rd_path *path;
 	uint64_t now = 0;
 
-	if (peer->gone || !peer->remote_id)
+	if (!peer->remote_id)
 		return;
 	if (peer->shm)
 		rnic_rd_shm_pump(peer->shm);
@@ -269,8 +267,7 @@ void rnic_rd_control(struct rnic_rd_peer *peer, struct rnic_rd_path *path, enum 
 			    .id = peer->remote_id,
 			    .psn = psn,
 			    .ack = {expected(peer, 0), expected(peer, 1)}};
-	struct sockaddr_in to = {
-		.sin_family = AF_INET, .sin_addr = path->addr, .sin_port = htons(path->port)};
+	struct sockaddr_in to = rnic_rd_place(path);
 	uint8_t buf[WIRE_RD_HDR + 16];
 
 	wire_rd_encode(&h, buf);
@@ -289,7 +286,7 @@ void rnic_rd_ack_out(struct rnic_rd_peer *peer, unsigned int lane)
 			    .flags = lane ? WIRE_RD_RESPONSE : 0,
 			    .id = peer->remote_id,
 			    .ack = {peer->lane[0].rx.next, peer->lane[1].rx.next}};
-	struct sockaddr_in to = {.sin_family = AF_INET};
+	struct sockaddr_in to;
 	size_t len;
 
 	peer->owe[lane] = false;
@@ -297,8 +294,7 @@ void rnic_rd_ack_out(struct rnic_rd_peer *peer, unsigned int lane)
 		peer->owe[!lane] = false; /* it is in the header */
 	if (!path || !peer->remote_id)
 		return;
-	to.sin_addr = path->addr;
-	to.sin_port = htons(path->port);
+	to = rnic_rd_place(path);
 	h.count = (uint8_t)rd_rx_sack(&peer->lane[lane].rx, words, WIRE_RD_SACK_MAX);
 	len = wire_rd_encode(&h, buf);
 	len += wire_rd_sack_encode(words, h.count, buf + len);
@@ -440,9 +436,6 @@ static void rnr_in(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint8_t cod
 
 void rnic_rd_nak_in(struct rnic_rd_peer *peer, uint32_t psn, const struct wire_rd_nak *nak)
 {
-	static const uint8_t status[] = {[WIRE_RD_ACCESS] = IBV_WC_REM_ACCESS_ERR,
-					 [WIRE_RD_INVALID] = IBV_WC_REM_INV_REQ_ERR,
-					 [WIRE_RD_OPERATION] = IBV_WC_REM_OP_ERR};
 	struct rnic_rd_lane *lane = &peer->lane[RNIC_RD_REQ];
 	struct rnic_rd_msg *m = find(lane, psn);
 
@@ -457,7 +450,7 @@ void rnic_rd_nak_in(struct rnic_rd_peer *peer, uint32_t psn, const struct wire_r
 		rnr_in(peer, m, nak->arg);
 		return;
 	}
-	rnic_rd_req(m)->status = status[nak->reason];
+	rnic_rd_req(m)->status = (uint8_t)rnic_rd_status(nak->reason);
 	rnic_rd_skip(peer, m);
 }
 

@@ -39,7 +39,7 @@ static void fast_release(struct rnic_io *io)
 
 /* Two sockets may share a port only if both say so while the second one binds. Before
  * and after, nobody else may join them. */
-static int bind_beside(int first, int second, const struct sockaddr_in *own)
+int rnic_bind_beside(int first, int second, const struct sockaddr_in *own)
 {
 	int on = 1, off = 0, err;
 
@@ -71,7 +71,7 @@ static void fast_open(struct rnic_qp *qp, const struct sockaddr_in *to, uint8_t 
 	setsockopt(f->io.fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	setsockopt(f->io.fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	/* Between bind and connect it may get datagrams of any peer: they are read. */
-	if (bind_beside(qp->ud_io.fd, f->io.fd, &own) || rnic_io_add(qp->e, &f->io, EPOLLIN))
+	if (rnic_bind_beside(qp->ud_io.fd, f->io.fd, &own) || rnic_io_add(qp->e, &f->io, EPOLLIN))
 		goto fail;
 	if (connect(f->io.fd, (const struct sockaddr *)to, sizeof(*to))) {
 		rnic_io_close(&f->io);
