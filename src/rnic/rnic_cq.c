@@ -117,6 +117,34 @@ void rnic_ack_cq_events(struct ibv_cq *cq, unsigned int n)
 
 /* ---- queues ---- */
 
+/* acquire: pairs with the release of whoever put entries in, or took them out; with the queue's
+ * lock held it is not needed and costs nothing */
+static uint32_t head_of(const struct rnic_cq *cq)
+{
+	return atomic_load_explicit(&cq->head, memory_order_acquire);
+}
+
+static uint32_t tail_of(const struct rnic_cq *cq)
+{
+	return atomic_load_explicit(&cq->tail, memory_order_acquire);
+}
+
+/* release: the entries are written, or have been read */
+static void set_head(struct rnic_cq *cq, uint32_t head)
+{
+	atomic_store_explicit(&cq->head, head, memory_order_release);
+}
+
+static void set_tail(struct rnic_cq *cq, uint32_t tail)
+{
+	atomic_store_explicit(&cq->tail, tail, memory_order_release);
+}
+
+static struct rnic_cqe *entry(struct rnic_cq *cq, uint32_t i)
+{
+	return &cq->ring[i & (cq->cap - 1)];
+}
+
 static uint32_t round_up(uint32_t n)
 {
 	uint32_t cap = 2;
@@ -130,9 +158,9 @@ static void run_event(struct rnic_due *d)
 {
 	struct rnic_cq *cq = container_of(d, struct rnic_cq, event);
 
-	pthread_mutex_lock(&cq->lock);
+	util_lock(&cq->lock);
 	cq->silent = 0; /* it stands for everything that is there */
-	pthread_mutex_unlock(&cq->lock);
+	util_unlock(&cq->lock);
 	channel_post(cq);
 }
 
@@ -168,7 +196,6 @@ static struct rnic_cq *cq_new(struct ibv_context *ctx, uint32_t cqe, void *cq_co
 	cq->ibv.cqe = (int)cq->cap;
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
-	pthread_mutex_init(&cq->lock, NULL);
 	list_init(&cq->ev_link);
 	list_init(&cq->event.link);
 	cq->event.run = run_event;
@@ -233,19 +260,21 @@ int rnic_resize_cq(struct ibv_cq *ibcq, int cqe)
 	ring = calloc(cap, sizeof(*ring));
 	if (!ring)
 		return ENOMEM;
-	pthread_mutex_lock(&cq->lock);
-	if (cq->tail - cq->head > cap) {
+	rnic_lock(cq->e); /* keeps others from putting something in */
+	util_lock(&cq->lock);
+	if (tail_of(cq) - head_of(cq) > cap) {
 		err = EINVAL; /* man page: fewer than what is waiting in it */
 		free(ring);
 	} else {
-		for (uint32_t i = cq->head; i != cq->tail; i++)
-			ring[i & (cap - 1)] = cq->ring[i & (cq->cap - 1)];
+		for (uint32_t i = head_of(cq); i != tail_of(cq); i++)
+			ring[i & (cap - 1)] = *entry(cq, i);
 		free(cq->ring);
 		cq->ring = ring;
 		cq->cap = cap;
 		cq->ibv.cqe = (int)cap;
 	}
-	pthread_mutex_unlock(&cq->lock);
+	util_unlock(&cq->lock);
+	rnic_unlock(cq->e);
 	return err;
 }
 
@@ -284,7 +313,6 @@ int rnic_destroy_cq(struct ibv_cq *ibcq)
 		channel_forget(cq);
 	rnic_event_forget(rnic_ctx(ibcq->context), cq, &ibcq->async_events_completed,
 			  &cq->async_taken, &ibcq->mutex, &ibcq->cond);
-	pthread_mutex_destroy(&cq->lock);
 	pthread_mutex_destroy(&ibcq->mutex);
 	pthread_cond_destroy(&ibcq->cond);
 	rnic_ctx_put(ibcq->context);
@@ -293,72 +321,103 @@ int rnic_destroy_cq(struct ibv_cq *ibcq)
 	return 0;
 }
 
-int rnic_cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
+/* Whether an entry that was put in just now makes an event. */
+static bool announce(struct rnic_cq *cq, bool solicited)
 {
-	bool notify, overrun = false, first = false;
+	bool notify = !cq->pollers && (cq->notify == RNIC_NOTIFY_ANY ||
+				       (cq->notify == RNIC_NOTIFY_SOLICITED && solicited));
 
-	pthread_mutex_lock(&cq->lock);
-	if (cq->tail - cq->head == cq->cap) {
-		overrun = true;
-		first = !cq->overrun;
-		cq->overrun = true;
-		notify = false;
-	} else {
-		struct rnic_cqe *cqe = &cq->ring[cq->tail++ & (cq->cap - 1)];
+	if (notify)
+		cq->notify = RNIC_NOTIFY_NONE;
+	cq->silent = notify ? 0 : cq->silent + 1;
+	return notify;
+}
 
-		cqe->wc = *wc;
-		cqe->stamp = cq->stamped ? util_now_ns() : 0;
-		cqe->solicited = solicited || wc->status != IBV_WC_SUCCESS;
-		/* release pairs with the acquire in rnic_poll_cq's look without the lock;
-		 * the entry itself is read under the lock */
-		atomic_store_explicit(&cq->count, cq->tail - cq->head, memory_order_release);
-		notify = !cq->pollers &&
-			 (cq->notify == RNIC_NOTIFY_ANY ||
-			  (cq->notify == RNIC_NOTIFY_SOLICITED && cqe->solicited));
-		if (notify)
-			cq->notify = RNIC_NOTIFY_NONE;
-		cq->silent = notify ? 0 : cq->silent + 1;
+static void overrun(struct rnic_cq *cq)
+{
+	if (cq->overrun)
+		return;
+	cq->overrun = true;
+	util_log(UTIL_LOG_WARN,
+		 "completion queue of %u entries is full: completions are lost; make it as large "
+		 "as all send and receive queues that report to it",
+		 cq->cap);
+	rnic_event_raise(rnic_ctx(cq->ibv.context), IBV_EVENT_CQ_ERR, cq);
+}
+
+struct ibv_wc *rnic_cq_begin(struct rnic_cq *cq)
+{
+	uint32_t tail = tail_of(cq);
+
+	if (tail - head_of(cq) == cq->cap) {
+		overrun(cq);
+		return NULL;
 	}
-	pthread_mutex_unlock(&cq->lock);
+	return &entry(cq, tail)->wc;
+}
+
+void rnic_cq_end(struct rnic_cq *cq, bool solicited)
+{
+	uint32_t tail = tail_of(cq);
+	struct rnic_cqe *cqe = entry(cq, tail);
+	bool notify = false;
+
+	cqe->stamp = cq->stamped ? util_now_ns() : 0;
+	cqe->solicited = solicited || cqe->wc.status != IBV_WC_SUCCESS;
+	if (cq->channel)
+		util_lock(&cq->lock);
+	set_tail(cq, tail + 1);
+	if (cq->channel) {
+		notify = announce(cq, cqe->solicited);
+		util_unlock(&cq->lock);
+	}
 	/* One event for all that a pass brings: a program that wakes up in the middle of it
 	 * would be woken again for what it has taken already. */
 	if (notify)
 		rnic_after(cq->e, &cq->event);
-	if (first) {
-		util_log(UTIL_LOG_WARN,
-			 "completion queue of %u entries is full: completions are lost; make it "
-			 "as large as all send and receive queues that report to it",
-			 cq->cap);
-		rnic_event_raise(rnic_ctx(cq->ibv.context), IBV_EVENT_CQ_ERR, cq);
-	}
-	return overrun ? -ENOSPC : 0;
+}
+
+int rnic_cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
+{
+	struct ibv_wc *to = rnic_cq_begin(cq);
+
+	if (!to)
+		return -ENOSPC;
+	*to = *wc;
+	rnic_cq_end(cq, solicited);
+	return 0;
 }
 
 bool rnic_cq_pop(struct rnic_cq *cq, struct rnic_cqe *cqe)
 {
-	bool got = false;
+	uint32_t head;
+	bool got;
 
-	pthread_mutex_lock(&cq->lock);
-	if (cq->head != cq->tail) {
-		*cqe = cq->ring[cq->head++ & (cq->cap - 1)];
-		atomic_store_explicit(&cq->count, cq->tail - cq->head, memory_order_relaxed);
-		got = true;
+	util_lock(&cq->lock);
+	head = head_of(cq);
+	got = head != tail_of(cq);
+	if (got) {
+		*cqe = *entry(cq, head);
+		set_head(cq, head + 1);
 	}
-	pthread_mutex_unlock(&cq->lock);
+	util_unlock(&cq->lock);
 	return got;
 }
 
 static int take(struct rnic_cq *cq, int n, struct ibv_wc *wc)
 {
+	uint32_t head, tail;
 	int got = 0;
 
-	if (!atomic_load_explicit(&cq->count, memory_order_acquire))
+	if (head_of(cq) == tail_of(cq))
 		return 0;
-	pthread_mutex_lock(&cq->lock);
-	while (got < n && cq->head != cq->tail)
-		wc[got++] = cq->ring[cq->head++ & (cq->cap - 1)].wc;
-	atomic_store_explicit(&cq->count, cq->tail - cq->head, memory_order_relaxed);
-	pthread_mutex_unlock(&cq->lock);
+	util_lock(&cq->lock);
+	head = head_of(cq);
+	tail = tail_of(cq);
+	while (got < n && head != tail)
+		wc[got++] = entry(cq, head++)->wc;
+	set_head(cq, head);
+	util_unlock(&cq->lock);
 	return got;
 }
 
@@ -368,13 +427,14 @@ static int take(struct rnic_cq *cq, int n, struct ibv_wc *wc)
 static bool unannounced(struct rnic_cq *cq)
 {
 	bool any = cq->notify == RNIC_NOTIFY_ANY;
+	uint32_t tail = tail_of(cq), there = tail - head_of(cq);
 
 	if (cq->notify == RNIC_NOTIFY_NONE || cq->pollers)
 		return false;
-	if (cq->silent > cq->tail - cq->head)
-		cq->silent = cq->tail - cq->head;
-	for (uint32_t i = cq->tail - cq->silent; i != cq->tail; i++)
-		if (any || cq->ring[i & (cq->cap - 1)].solicited)
+	if (cq->silent > there)
+		cq->silent = there;
+	for (uint32_t i = tail - cq->silent; i != tail; i++)
+		if (any || entry(cq, i)->solicited)
 			return true;
 	return false;
 }
@@ -389,13 +449,13 @@ static void on_late(struct rnic_timer *t, uint64_t now)
 	bool post;
 
 	(void)now;
-	pthread_mutex_lock(&cq->lock);
+	util_lock(&cq->lock);
 	post = unannounced(cq);
 	if (post) {
 		cq->notify = RNIC_NOTIFY_NONE;
 		cq->silent = 0;
 	}
-	pthread_mutex_unlock(&cq->lock);
+	util_unlock(&cq->lock);
 	if (post)
 		channel_post(cq);
 }
@@ -414,9 +474,9 @@ void rnic_cq_poll_begin(struct rnic_cq *cq)
 {
 	if (!cq->channel)
 		return; /* nobody can wait for events of this one */
-	pthread_mutex_lock(&cq->lock);
+	util_lock(&cq->lock);
 	cq->pollers++;
-	pthread_mutex_unlock(&cq->lock);
+	util_unlock(&cq->lock);
 }
 
 void rnic_cq_poll_end(struct rnic_cq *cq)
@@ -425,10 +485,10 @@ void rnic_cq_poll_end(struct rnic_cq *cq)
 
 	if (!cq->channel)
 		return;
-	pthread_mutex_lock(&cq->lock);
+	util_lock(&cq->lock);
 	cq->pollers--;
 	late = unannounced(cq);
-	pthread_mutex_unlock(&cq->lock);
+	util_unlock(&cq->lock);
 	if (late)
 		announce_late(cq);
 }
@@ -459,11 +519,11 @@ int rnic_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 
 	if (cq->e->dead)
 		return EIO;
-	pthread_mutex_lock(&cq->lock);
+	util_lock(&cq->lock);
 	if (cq->notify != RNIC_NOTIFY_ANY)
 		cq->notify = solicited_only ? RNIC_NOTIFY_SOLICITED : RNIC_NOTIFY_ANY;
 	late = cq->channel && unannounced(cq);
-	pthread_mutex_unlock(&cq->lock);
+	util_unlock(&cq->lock);
 	if (late)
 		announce_late(cq);
 	/* Who asks for an event is going to sleep, by get_cq_event or by poll(2). */
@@ -475,15 +535,11 @@ void rnic_cq_clean(struct rnic_cq *cq, uint32_t qpn)
 {
 	uint32_t to;
 
-	pthread_mutex_lock(&cq->lock);
-	to = cq->head;
-	for (uint32_t i = cq->head; i != cq->tail; i++) {
-		struct rnic_cqe *cqe = &cq->ring[i & (cq->cap - 1)];
-
-		if (cqe->wc.qp_num != qpn)
-			cq->ring[to++ & (cq->cap - 1)] = *cqe;
-	}
-	cq->tail = to;
-	atomic_store_explicit(&cq->count, cq->tail - cq->head, memory_order_relaxed);
-	pthread_mutex_unlock(&cq->lock);
+	util_lock(&cq->lock);
+	to = head_of(cq);
+	for (uint32_t i = to; i != tail_of(cq); i++)
+		if (entry(cq, i)->wc.qp_num != qpn)
+			*entry(cq, to++) = *entry(cq, i);
+	set_tail(cq, to);
+	util_unlock(&cq->lock);
 }

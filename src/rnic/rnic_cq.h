@@ -1,7 +1,9 @@
 /* Completion queues and completion channels.
  *
  * A queue has a lock of its own, so that taking completions out does not wait for a
- * pass that is under way. Entries are put in by whoever holds the engine's lock.
+ * pass that is under way. Entries are put in by whoever holds the engine's lock; where nobody
+ * can ask for events, without the queue's: there is one producer, and tail and head order what
+ * it and the consumer see of each other.
  */
 #ifndef WEFT_RNIC_CQ_H
 #define WEFT_RNIC_CQ_H
@@ -11,6 +13,7 @@
 #include <infiniband/verbs.h>
 #include "rnic_engine.h"
 #include "util_list.h"
+#include "util_lock.h"
 
 struct rnic_channel {
 	struct ibv_comp_channel ibv; /* first; fd is an eventfd in semaphore mode */
@@ -35,14 +38,13 @@ struct rnic_cq {
 	}; /* first */
 	struct rnic_engine *e;
 	struct rnic_channel *channel;
-	pthread_mutex_t lock;
+	struct util_lock lock;
 	struct rnic_cqe *ring;
-	uint32_t cap;        /* power of two */
-	uint32_t head, tail; /* taken out, put in */
-	atomic_uint count;   /* tail - head, readable without the lock */
+	uint32_t cap;           /* power of two */
+	atomic_uint head, tail; /* taken out, put in */
 	enum rnic_notify notify;
 	unsigned int pollers; /* at work in here: events wait until they have taken theirs */
-	uint32_t silent; /* entries at the tail that came since the last event */
+	uint32_t silent;      /* entries at the tail that came since the last event */
 	bool overrun;
 	bool stamped;    /* somebody wants to know when */
 	atomic_int refs; /* queue pairs that complete here */
@@ -65,7 +67,10 @@ static inline struct rnic_cq *rnic_cq(struct ibv_cq *cq)
 /* Needs the engine's lock. A full queue raises IBV_EVENT_CQ_ERR and loses the entry:
  * returns -ENOSPC, and the queue pair has to go to the error state. */
 int rnic_cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited);
-/* Takes out everything that belongs to a queue pair. */
+/* The same in two steps, without a copy: where to put it, NULL: there is no room; and done. */
+struct ibv_wc *rnic_cq_begin(struct rnic_cq *cq);
+void rnic_cq_end(struct rnic_cq *cq, bool solicited);
+/* Takes out everything that belongs to a queue pair. Needs the engine's lock. */
 void rnic_cq_clean(struct rnic_cq *cq, uint32_t qpn);
 
 int rnic_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);

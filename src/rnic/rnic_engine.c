@@ -47,6 +47,8 @@
 #define ASK_MISSES 16
 /* Polls of rings for one look at the clock. */
 #define CLOCK_EVERY 8
+/* Looks at rings in a pass that finds nothing: the rest of a poll takes as long as all of them. */
+#define RING_LOOKS 8
 /* Passes in a row with something in a ring before sockets are looked at, too. */
 #define RINGS_RUN 16
 /* A hot socket that had nothing for this many passes is not hot. */
@@ -238,10 +240,15 @@ static void run_due(struct rnic_engine *e, uint64_t now, bool all)
 static bool look_rings(struct rnic_engine *e)
 {
 	struct rnic_ring *r, *tmp;
+	unsigned int looks = 0;
 	bool did = false;
 
-	list_for_each_safe (r, tmp, &e->rings, link)
-		did |= r->look(r);
+	do {
+		list_for_each_safe (r, tmp, &e->rings, link) {
+			did |= r->look(r);
+			looks++;
+		}
+	} while (!did && looks && looks < RING_LOOKS);
 	atomic_store_explicit(&e->has_rings, !list_empty(&e->rings), memory_order_relaxed);
 	e->ring_run = did ? e->ring_run + 1 : 0;
 	return did;
@@ -291,13 +298,14 @@ static bool pass(struct rnic_engine *e, uint64_t now, bool ask)
 	e->now = now;
 	e->in_pass = true;
 	did = look_rings(e);
-	run_due(e, now, false);
-	if (!did || e->ring_run % RINGS_RUN == 0)
+	if (!did || ask || e->ring_run % RINGS_RUN == 0) {
+		run_due(e, now, false);
 		did |= try_hot(e);
-	if (ask || e->n_blocked || !--e->ask_in)
-		did |= ask_epoll(e);
-	if (rnic_timer_next(e) <= now)
-		rnic_timer_run(e, now);
+		if (ask || e->n_blocked || !--e->ask_in)
+			did |= ask_epoll(e);
+		if (rnic_timer_next(e) <= now)
+			rnic_timer_run(e, now);
+	}
 	settle(e);
 	return did;
 }
@@ -340,7 +348,7 @@ bool rnic_engine_poll(struct rnic_engine *e)
 	/* relaxed: a hint to the progress thread, nothing is published with it. Given
 	 * before the lock is had: the thread that holds it shall make way. */
 	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
-	if (pthread_mutex_trylock(&e->lock)) {
+	if (!util_trylock(&e->lock)) {
 		/* Whoever is at it may have lost this very core to us. */
 		sched_yield();
 		return false;
@@ -473,6 +481,15 @@ static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
 	return next;
 }
 
+/* Lets go of the core once, for a caller who has waited for the lock. */
+static bool get_lock(struct rnic_engine *e)
+{
+	if (util_trylock(&e->lock))
+		return true;
+	sched_yield();
+	return util_trylock(&e->lock);
+}
+
 static void *thread_main(void *arg)
 {
 	struct rnic_engine *e = arg;
@@ -482,9 +499,9 @@ static void *thread_main(void *arg)
 	while (!atomic_load(&e->stop)) {
 		uint64_t now = util_now_ns(), next;
 
-		/* Never queues for the lock: that would make every unlock of the others a
-		 * system call. Who has it makes progress anyway, or will not be long. */
-		if (poller_active(e, now) || pthread_mutex_trylock(&e->lock)) {
+		/* Never queues for the lock. Who has it makes progress anyway, or will not be
+		 * long. */
+		if (poller_active(e, now) || !get_lock(e)) {
 			park(e);
 			parked = true;
 			continue;
@@ -560,7 +577,6 @@ static void engine_free(struct rnic_engine *e)
 	free(e->rxbuf);
 	free(e->txbuf);
 	free(e->scratch);
-	pthread_mutex_destroy(&e->lock);
 	free(e);
 }
 
@@ -579,14 +595,9 @@ static int strangers(void)
 static struct rnic_engine *engine_new(void)
 {
 	struct rnic_engine *e = calloc(1, sizeof(*e));
-	pthread_mutexattr_t ma;
 
 	if (!e)
 		return NULL;
-	pthread_mutexattr_init(&ma);
-	pthread_mutexattr_settype(&ma, PTHREAD_MUTEX_ADAPTIVE_NP);
-	pthread_mutex_init(&e->lock, &ma);
-	pthread_mutexattr_destroy(&ma);
 	list_init(&e->ios);
 	list_init(&e->graveyard);
 	list_init(&e->rings);
@@ -709,11 +720,8 @@ __attribute__((destructor)) static void engine_exit(void)
 {
 	struct rnic_engine *e = engine;
 
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	ts.tv_sec++; /* a pass is far shorter; a thread that died in one is not waited for */
-	if (!e || pthread_mutex_timedlock(&e->lock, &ts))
+	/* A pass is far shorter than a second; a thread that died in one is not waited for. */
+	if (!e || !util_lock_wait(&e->lock, util_now_ns() + UTIL_NS_PER_S))
 		return;
 	e->in_pass = true;
 	run_due(e, 0, true);

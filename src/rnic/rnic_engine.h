@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "util_list.h"
+#include "util_lock.h"
 
 struct rnic_engine;
 
@@ -78,7 +79,7 @@ struct rnic_stats {
 };
 
 struct rnic_engine {
-	pthread_mutex_t lock;
+	struct util_lock lock;
 	int refs;         /* open contexts; protected by the global lock */
 	atomic_bool dead; /* inherited through a fork, or robbed; read without the lock */
 	int epfd, wakefd;
@@ -142,12 +143,12 @@ void rnic_engine_put(struct rnic_engine *e);
 
 static inline void rnic_lock(struct rnic_engine *e)
 {
-	pthread_mutex_lock(&e->lock);
+	util_lock(&e->lock);
 }
 
 static inline void rnic_unlock(struct rnic_engine *e)
 {
-	pthread_mutex_unlock(&e->lock);
+	util_unlock(&e->lock);
 }
 
 /* As lock and unlock, for calls that may close connections: objects that go are not

@@ -172,7 +172,7 @@ int rnic_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 		*bad = wr;
 		return EIO;
 	}
-	pthread_mutex_lock(&sq->lock);
+	util_lock(&sq->lock);
 	err = rnic_may_post(qp);
 	if (err)
 		*bad = wr;
@@ -199,7 +199,7 @@ int rnic_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 		rnic_sq_publish(qp, tail, seq);
 		rnic_leave(qp->e);
 	}
-	pthread_mutex_unlock(&sq->lock);
+	util_unlock(&sq->lock);
 	return err;
 }
 

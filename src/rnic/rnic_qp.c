@@ -165,7 +165,6 @@ static int sq_init(struct rnic_sq *sq, const struct ibv_qp_cap *cap)
 	sq->ring = aligned_alloc(64, sq->cap * sq->stride);
 	if (!sq->ring)
 		return -ENOMEM;
-	pthread_mutex_init(&sq->lock, NULL);
 	return 0;
 }
 
@@ -251,7 +250,6 @@ static void qp_public(struct rnic_qp *qp, struct ibv_context *ctx,
 static void qp_free(struct rnic_qp *qp)
 {
 	rnic_rq_destroy(&qp->own_rq);
-	pthread_mutex_destroy(&qp->sq.lock);
 	pthread_mutex_destroy(&qp->ibv.mutex);
 	pthread_cond_destroy(&qp->ibv.cond);
 	free(qp->sq.ring);

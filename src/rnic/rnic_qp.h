@@ -62,7 +62,7 @@ struct rnic_swqe {
 /* The send queue. `lock` serialises posting; everything else needs the engine's lock.
  * Indices only grow. */
 struct rnic_sq {
-	pthread_mutex_t lock;
+	struct util_lock lock;
 	uint32_t cap, max_wr, max_sge, max_inline;
 	size_t stride;
 	uint8_t *ring;

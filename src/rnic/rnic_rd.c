@@ -1,4 +1,5 @@
 /* RD queue pairs: made, used, taken down. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,16 +21,45 @@
 
 /* ---- completions ---- */
 
-void rnic_rd_completed(struct rnic_rd *rd, struct rnic_cq *cq, struct ibv_wc *wc, bool solicited)
+/* A completion is lost. Not at once: whoever called us is in the middle of what would be torn
+ * down. */
+static void overrun(struct rnic_rd *rd)
 {
-	/* Not at once: whoever called us is in the middle of what would be torn down. */
-	if (rnic_cq_push(cq, wc, solicited))
-		rnic_after(rd->e, &rd->broken);
+	rnic_after(rd->e, &rd->broken);
 }
 
 static void broken(struct rnic_due *d)
 {
 	rnic_qp_error(container_of(d, struct rnic_rd, broken)->qp);
+}
+
+/* Written field by field, straight into the queue: what is put together in small pieces and then
+ * copied in large ones waits until the pieces are through. */
+void rnic_rd_received(struct rnic_rd_peer *peer, const struct rnic_rd_arrival *a)
+{
+	struct rnic_qp *qp = peer->rd->qp;
+	struct ibv_wc *wc;
+
+	/* Its place first, the completion after: who sees the completion may post at once. */
+	rnic_rq_used(qp->rq);
+	wc = rnic_cq_begin(qp->rcq);
+	if (!wc) {
+		overrun(peer->rd);
+		return;
+	}
+	wc->wr_id = a->wr_id;
+	wc->status = a->status;
+	wc->opcode = a->write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+	wc->vendor_err = 0;
+	wc->byte_len = a->len;
+	wc->imm_data = a->has_imm ? a->imm : 0;
+	wc->qp_num = qp->ibv.qp_num;
+	wc->src_qp = peer->qpn;
+	wc->wc_flags = a->has_imm ? IBV_WC_WITH_IMM : 0;
+	wc->pkey_index = 0;
+	wc->slid = (uint16_t)ntohl(peer->addr.s_addr);
+	wc->sl = wc->dlid_path_bits = 0;
+	rnic_cq_end(qp->rcq, a->solicited);
 }
 
 /* How long requests take on a path, for those who choose among paths. */
@@ -67,8 +97,8 @@ void rnic_rd_complete(struct rnic_rd_req *r)
 	sq->slots[head & (sq->cap - 1)] = r->slot;
 	/* release: pairs with the acquire of a poster that sees the new head */
 	atomic_store_explicit(&sq->head, head + 1, memory_order_release);
-	if (report)
-		rnic_rd_completed(rd, rd->qp->scq, &wc, false);
+	if (report && rnic_cq_push(rd->qp->scq, &wc, false))
+		overrun(rd);
 }
 
 void rnic_rd_fail(struct rnic_rd_req *r, enum ibv_wc_status status)

@@ -384,7 +384,16 @@ void rnic_rd_complete(struct rnic_rd_req *r);
 /* A receive was posted. */
 void rnic_rd_wake(struct rnic_rd *rd);
 void rnic_rd_fail(struct rnic_rd_req *r, enum ibv_wc_status status);
-void rnic_rd_completed(struct rnic_rd *rd, struct rnic_cq *cq, struct ibv_wc *wc, bool solicited);
+/* A message has arrived in the receive `wr_id`, which is used up. */
+struct rnic_rd_arrival {
+	uint64_t wr_id;
+	uint32_t len;
+	__be32 imm;
+	uint8_t status; /* enum ibv_wc_status */
+	bool write;     /* what came was a write, the receive only its notice */
+	bool has_imm, solicited;
+};
+void rnic_rd_received(struct rnic_rd_peer *peer, const struct rnic_rd_arrival *a);
 
 /* ---- rnic_rd_path.c ---- */
 

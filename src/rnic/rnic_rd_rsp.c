@@ -70,7 +70,7 @@ static bool take(struct rnic_rd_peer *peer, struct rnic_rwqe *wqe)
 		rnic_rq_wait(qp->rq, &qp->rsp.wait_link);
 		return false;
 	}
-	if (!rnic_rq_take(qp->rq, wqe, &qp->rsp.wait_link, &low))
+	if (!rnic_rq_hold(qp->rq, wqe, &qp->rsp.wait_link, &low))
 		return false;
 	if (low)
 		rnic_event_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, qp->srq);
@@ -113,7 +113,6 @@ static struct rnic_rd_hold *hold_get(struct rnic_rd_peer *peer, uint32_t ssn, ui
 			starve(peer, psn);
 			return NULL;
 		}
-		rnic_rq_hold(rq);
 		h->ssn = peer->ssn_held++;
 		list_init(&h->link);
 		list_add_tail(&h->link, &rnic_rd_awake(peer)->holds);
@@ -140,25 +139,22 @@ void rnic_rd_give_back(struct rnic_rd_peer *peer)
 static void received(struct rnic_rd_peer *peer, const struct rnic_rwqe *wqe,
 		     const struct rnic_rd_event *ev, enum ibv_wc_status status)
 {
-	bool imm = ev->opcode == WIRE_OP_IMM || ev->opcode == WIRE_OP_IMM_SE;
-	struct ibv_wc wc = {.wr_id = wqe->wr_id,
-			    .status = status,
-			    .opcode = imm ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-			    .byte_len = ev->length,
-			    .qp_num = peer->rd->qp->ibv.qp_num,
-			    .src_qp = peer->qpn,
-			    .slid = (uint16_t)ntohl(peer->addr.s_addr)};
-	bool se = ev->opcode == WIRE_OP_SEND_SE || ev->opcode == WIRE_OP_SEND_IMM_SE ||
-		  ev->opcode == WIRE_OP_IMM_SE;
+	uint8_t op = ev->opcode;
+	bool write = op == WIRE_OP_IMM || op == WIRE_OP_IMM_SE;
+	struct rnic_rd_arrival a = {
+		.wr_id = wqe->wr_id,
+		.len = ev->length,
+		.imm = htonl(ev->imm),
+		.status = (uint8_t)status,
+		.write = write,
+		.has_imm = write || op == WIRE_OP_SEND_IMM || op == WIRE_OP_SEND_IMM_SE,
+		.solicited =
+			op == WIRE_OP_SEND_SE || op == WIRE_OP_SEND_IMM_SE || op == WIRE_OP_IMM_SE,
+	};
 
-	if (imm || ev->opcode == WIRE_OP_SEND_IMM || ev->opcode == WIRE_OP_SEND_IMM_SE) {
-		wc.wc_flags |= IBV_WC_WITH_IMM;
-		wc.imm_data = htonl(ev->imm);
-	}
-	rnic_rd_completed(peer->rd, peer->rd->qp->rcq, &wc, se);
+	rnic_rd_received(peer, &a);
 }
 
-/* Its place first, the completion after: who sees the completion may post at once. */
 static void hold_spend(struct rnic_rd_peer *peer, struct rnic_rd_hold *h,
 		       const struct rnic_rd_event *ev, enum ibv_wc_status status)
 {
@@ -166,7 +162,6 @@ static void hold_spend(struct rnic_rd_peer *peer, struct rnic_rd_hold *h,
 		return;
 	h->spent = true;
 	h->status = (uint8_t)status;
-	rnic_rq_used(peer->rd->qp->rq);
 	received(peer, &h->wqe, ev, status);
 }
 

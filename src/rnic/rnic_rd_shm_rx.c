@@ -53,12 +53,11 @@ static bool want_wqe(struct rnic_rd_shm *s)
 
 	if (s->has_wqe)
 		return true;
-	if (!rnic_rq_take(qp->rq, s->wqe, &qp->rsp.wait_link, &low)) {
+	if (!rnic_rq_hold(qp->rq, s->wqe, &qp->rsp.wait_link, &low)) {
 		s->rd->stats.rnr_sent++;
 		s->waiting = s->owe_rnr = true;
 		return false;
 	}
-	rnic_rq_hold(qp->rq);
 	s->has_wqe = true;
 	if (low)
 		rnic_event_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, qp->srq);
@@ -67,22 +66,18 @@ static bool want_wqe(struct rnic_rd_shm *s)
 
 static void received(struct rnic_rd_shm *s, const struct rec *r, enum ibv_wc_status status)
 {
-	bool write = r->op == REC_WRITE_IMM;
-	struct ibv_wc wc = {.wr_id = s->wqe->wr_id,
-			    .status = status,
-			    .opcode = write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-			    .byte_len = r->len,
-			    .qp_num = s->rd->qp->ibv.qp_num,
-			    .src_qp = s->peer->qpn,
-			    .slid = (uint16_t)ntohl(s->peer->addr.s_addr)};
+	struct rnic_rd_arrival a = {
+		.wr_id = s->wqe->wr_id,
+		.len = r->len,
+		.imm = r->imm,
+		.status = (uint8_t)status,
+		.write = r->op == REC_WRITE_IMM,
+		.has_imm = r->flags & REC_IMM,
+		.solicited = r->flags & REC_SOLICITED,
+	};
 
-	if (r->flags & REC_IMM) {
-		wc.wc_flags = IBV_WC_WITH_IMM;
-		wc.imm_data = r->imm;
-	}
 	s->has_wqe = false;
-	rnic_rq_used(s->rd->qp->rq);
-	rnic_rd_completed(s->rd, s->rd->qp->rcq, &wc, r->flags & REC_SOLICITED);
+	rnic_rd_received(s->peer, &a);
 }
 
 /* Whether the memory can be written to, to know who is to blame for a fault. It is what the

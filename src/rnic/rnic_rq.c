@@ -20,7 +20,6 @@ int rnic_rq_init(struct rnic_rq *rq, uint32_t max_wr, uint32_t max_sge)
 	rq->ring = calloc(rq->cap, rq->stride);
 	if (!rq->ring)
 		return -ENOMEM;
-	pthread_mutex_init(&rq->lock, NULL);
 	list_init(&rq->waiters);
 	return 0;
 }
@@ -29,9 +28,19 @@ void rnic_rq_destroy(struct rnic_rq *rq)
 {
 	if (!rq->ring)
 		return;
-	pthread_mutex_destroy(&rq->lock);
 	free(rq->ring);
 	rq->ring = NULL;
+}
+
+/* acquire: pairs with the release of whoever has written the entries, or is done with them */
+static uint32_t tail_of(const struct rnic_rq *rq)
+{
+	return atomic_load_explicit(&rq->tail, memory_order_acquire);
+}
+
+static uint32_t done_of(const struct rnic_rq *rq)
+{
+	return atomic_load_explicit(&rq->done, memory_order_acquire);
 }
 
 static struct rnic_rwqe *slot(struct rnic_rq *rq, uint32_t i)
@@ -41,21 +50,21 @@ static struct rnic_rwqe *slot(struct rnic_rq *rq, uint32_t i)
 
 int rnic_rq_post(struct rnic_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad, bool *wake)
 {
+	uint32_t tail;
 	int err = 0;
 
-	pthread_mutex_lock(&rq->lock);
-	for (; wr; wr = wr->next) {
-		struct rnic_rwqe *wqe;
+	util_lock(&rq->lock);
+	for (tail = tail_of(rq); wr; wr = wr->next, tail++) {
+		struct rnic_rwqe *wqe = slot(rq, tail);
 
 		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > rq->max_sge)
 			err = EINVAL;
-		else if (rq->tail - rq->head + rq->held >= rq->max_wr)
+		else if (tail - done_of(rq) >= rq->max_wr)
 			err = ENOMEM;
 		if (err) {
 			*bad = wr;
 			break;
 		}
-		wqe = slot(rq, rq->tail);
 		wqe->wr_id = wr->wr_id;
 		wqe->num_sge = wr->num_sge;
 		wqe->length = 0;
@@ -63,86 +72,85 @@ int rnic_rq_post(struct rnic_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 			wqe->sge[i] = wr->sg_list[i];
 			wqe->length += wr->sg_list[i].length;
 		}
-		rq->tail++;
 	}
+	/* release: the entries are written */
+	atomic_store_explicit(&rq->tail, tail, memory_order_release);
 	*wake = rq->has_waiters;
 	rq->has_waiters = false;
-	pthread_mutex_unlock(&rq->lock);
+	util_unlock(&rq->lock);
 	return err;
-}
-
-static void wait_locked(struct rnic_rq *rq, struct list_head *waiter)
-{
-	rq->has_waiters = true;
-	if (list_empty(waiter))
-		list_add_tail(waiter, &rq->waiters);
-}
-
-bool rnic_rq_take(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *waiter, bool *low)
-{
-	bool got = false;
-
-	*low = false;
-	pthread_mutex_lock(&rq->lock);
-	if (rq->head != rq->tail) {
-		const struct rnic_rwqe *wqe = slot(rq, rq->head++);
-
-		memcpy(out, wqe, sizeof(*wqe) + (size_t)wqe->num_sge * sizeof(wqe->sge[0]));
-		got = true;
-		if (rq->limit && rq->tail - rq->head < rq->limit) {
-			rq->limit = 0; /* one event for each time it is set */
-			*low = true;
-		}
-	} else if (waiter) {
-		wait_locked(rq, waiter);
-	}
-	pthread_mutex_unlock(&rq->lock);
-	return got;
 }
 
 void rnic_rq_wait(struct rnic_rq *rq, struct list_head *waiter)
 {
-	pthread_mutex_lock(&rq->lock);
-	wait_locked(rq, waiter);
-	pthread_mutex_unlock(&rq->lock);
+	util_lock(&rq->lock);
+	rq->has_waiters = true;
+	util_unlock(&rq->lock);
+	if (list_empty(waiter))
+		list_add_tail(waiter, &rq->waiters);
 }
 
-bool rnic_rq_plenty(struct rnic_rq *rq)
+/* Whether fewer are left than an SRQ's limit. */
+static bool fell(struct rnic_rq *rq)
 {
-	bool plenty;
+	/* relaxed: it is a number that the application has set at some time */
+	unsigned int limit = atomic_load_explicit(&rq->limit, memory_order_relaxed);
 
-	pthread_mutex_lock(&rq->lock);
-	plenty = 3 * (rq->tail - rq->head) > rq->held;
-	pthread_mutex_unlock(&rq->lock);
-	return plenty;
+	/* One event for each time that it is set; if it was set again just now, another. */
+	return limit && tail_of(rq) - rq->head < limit &&
+	       atomic_compare_exchange_strong(&rq->limit, &limit, 0);
 }
 
-void rnic_rq_hold(struct rnic_rq *rq)
+bool rnic_rq_hold(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *waiter, bool *low)
 {
-	pthread_mutex_lock(&rq->lock);
-	rq->held++;
-	pthread_mutex_unlock(&rq->lock);
+	const struct rnic_rwqe *wqe = slot(rq, rq->head);
+
+	*low = false;
+	if (rq->head == tail_of(rq)) {
+		if (!waiter)
+			return false;
+		rnic_rq_wait(rq, waiter);
+		/* Once more: a post that came before the flag wakes nobody. */
+		if (rq->head == tail_of(rq))
+			return false;
+		list_del(waiter);
+	}
+	memcpy(out, wqe, sizeof(*wqe) + (size_t)wqe->num_sge * sizeof(wqe->sge[0]));
+	rq->head++;
+	*low = fell(rq);
+	return true;
+}
+
+bool rnic_rq_take(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *waiter, bool *low)
+{
+	if (!rnic_rq_hold(rq, out, waiter, low))
+		return false;
+	rnic_rq_used(rq);
+	return true;
+}
+
+bool rnic_rq_plenty(const struct rnic_rq *rq)
+{
+	return 3 * (tail_of(rq) - rq->head) > rq->head - done_of(rq);
 }
 
 void rnic_rq_used(struct rnic_rq *rq)
 {
-	pthread_mutex_lock(&rq->lock);
-	rq->held--;
-	pthread_mutex_unlock(&rq->lock);
+	/* release: the entry has been read, a post may write over it */
+	atomic_store_explicit(&rq->done, done_of(rq) + 1, memory_order_release);
 }
 
 void rnic_rq_give_back(struct rnic_rq *rq, const struct rnic_rwqe *wqe)
 {
-	pthread_mutex_lock(&rq->lock);
 	memcpy(slot(rq, --rq->head), wqe,
 	       sizeof(*wqe) + (size_t)wqe->num_sge * sizeof(wqe->sge[0]));
-	rq->held--;
-	pthread_mutex_unlock(&rq->lock);
 }
 
 void rnic_rq_reset(struct rnic_rq *rq)
 {
-	pthread_mutex_lock(&rq->lock);
-	rq->head = rq->tail = 0;
-	pthread_mutex_unlock(&rq->lock);
+	util_lock(&rq->lock);
+	rq->head = 0;
+	atomic_store_explicit(&rq->tail, 0, memory_order_relaxed);
+	atomic_store_explicit(&rq->done, 0, memory_order_relaxed);
+	util_unlock(&rq->lock);
 }

@@ -1,16 +1,17 @@
 /* Receive queues: a queue pair's own, or a shared one (SRQ).
  *
  * Posting takes only the queue's own lock, because applications post receives all the
- * time and a pass may be long. The engine takes entries out under both locks.
+ * time and a pass may be long. The engine takes entries out under its own: there is one taker, and
+ * tail and done order what it and the posters see of each other.
  */
 #ifndef WEFT_RNIC_RQ_H
 #define WEFT_RNIC_RQ_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <infiniband/verbs.h>
 #include "rnic_engine.h"
 #include "util_list.h"
+#include "util_lock.h"
 
 struct rnic_rwqe {
 	uint64_t wr_id;
@@ -20,14 +21,17 @@ struct rnic_rwqe {
 };
 
 struct rnic_rq {
-	pthread_mutex_t lock;
+	struct util_lock lock;
 	uint32_t cap; /* power of two, at least max_wr */
 	uint32_t max_wr, max_sge;
-	uint32_t head, tail;
-	uint32_t held; /* taken, and may be given back: they keep their place */
+	/* Entries [head, tail) can be taken: head moves under the engine's lock, tail under the
+	 * queue's. Those in [done, head) are held: taken, and may be given back, so they keep
+	 * their place until they are used. */
+	uint32_t head;
+	atomic_uint tail, done;
 	size_t stride;
 	uint8_t *ring;
-	uint32_t limit; /* SRQ: raise an event when fewer are left; 0: off */
+	atomic_uint limit; /* SRQ: raise an event when fewer are left; 0: off */
 	/* Queue pairs whose peer was told to wait. The list needs the engine's lock;
 	 * the flag is set under the queue's lock, so that a post cannot miss it. */
 	struct list_head waiters;
@@ -57,15 +61,15 @@ int rnic_rq_post(struct rnic_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr 
  * and with `waiter` the caller is put on the list of waiters. *low: an SRQ fell below
  * its limit. Engine's lock held. */
 bool rnic_rq_take(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *waiter, bool *low);
+/* As take, of an entry that may come back: it goes on counting as posted, until it is given
+ * back (first again), or used. */
+bool rnic_rq_hold(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *waiter, bool *low);
+void rnic_rq_give_back(struct rnic_rq *rq, const struct rnic_rwqe *wqe);
+void rnic_rq_used(struct rnic_rq *rq);
 /* Puts the caller on the list of waiters, as rnic_rq_take does when there is none. */
 void rnic_rq_wait(struct rnic_rq *rq, struct list_head *waiter);
 /* Whether fewer than three quarters of what was posted is held. */
-bool rnic_rq_plenty(struct rnic_rq *rq);
-/* An entry that was taken may come back: it goes on counting as posted, until it is given
- * back (first again), or used. Engine's lock held. */
-void rnic_rq_hold(struct rnic_rq *rq);
-void rnic_rq_give_back(struct rnic_rq *rq, const struct rnic_rwqe *wqe);
-void rnic_rq_used(struct rnic_rq *rq);
+bool rnic_rq_plenty(const struct rnic_rq *rq);
 void rnic_rq_reset(struct rnic_rq *rq);
 
 int rnic_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

@@ -35,7 +35,6 @@ struct ibv_srq *rnic_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 int rnic_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
 	struct rnic_srq *srq = rnic_srq(ibsrq);
-	int err = 0;
 
 	if (srq->e->dead)
 		return EIO;
@@ -43,13 +42,10 @@ int rnic_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 		return EOPNOTSUPP; /* resizing is not offered: IBV_DEVICE_SRQ_RESIZE is off */
 	if (!(mask & IBV_SRQ_LIMIT))
 		return 0;
-	pthread_mutex_lock(&srq->rq.lock);
 	if (attr->srq_limit > srq->rq.max_wr)
-		err = EINVAL;
-	else
-		srq->rq.limit = attr->srq_limit;
-	pthread_mutex_unlock(&srq->rq.lock);
-	return err;
+		return EINVAL;
+	atomic_store(&srq->rq.limit, attr->srq_limit);
+	return 0;
 }
 
 int rnic_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
@@ -58,10 +54,9 @@ int rnic_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 
 	if (srq->e->dead)
 		return EIO;
-	pthread_mutex_lock(&srq->rq.lock);
-	*attr = (struct ibv_srq_attr){
-		.max_wr = srq->rq.max_wr, .max_sge = srq->rq.max_sge, .srq_limit = srq->rq.limit};
-	pthread_mutex_unlock(&srq->rq.lock);
+	*attr = (struct ibv_srq_attr){.max_wr = srq->rq.max_wr,
+				      .max_sge = srq->rq.max_sge,
+				      .srq_limit = atomic_load(&srq->rq.limit)};
 	return 0;
 }
 

@@ -169,7 +169,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	struct rnic_sq *sq = &of(ex)->sq;
 
 	if (!of(ex)->e->dead)
-		pthread_mutex_lock(&sq->lock);
+		util_lock(&sq->lock);
 	sq->build = sq->tail;
 	sq->build_seq = sq->seq;
 	sq->build_err = rnic_may_post(of(ex));
@@ -208,14 +208,14 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		rnic_sq_publish(qp, sq->build, sq->build_seq);
 		rnic_leave(qp->e);
 	}
-	pthread_mutex_unlock(&sq->lock);
+	util_unlock(&sq->lock);
 	return err;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
 	if (!of(ex)->e->dead)
-		pthread_mutex_unlock(&of(ex)->sq.lock);
+		util_unlock(&of(ex)->sq.lock);
 }
 
 uint64_t rnic_wr_ops_known(enum ibv_qp_type type)
