@@ -42,6 +42,8 @@ struct rnic_rd_shm {
 	uint32_t rnr_seq;
 	uint64_t rnr_deadline;
 	bool committed; /* something since the last ring of the bell */
+	void *room;     /* where the record in `stage` belongs; NULL: it is there already */
+	uint64_t stage[64];
 
 	/* Receiving. */
 	bool broken;   /* the peer breaks the rules */

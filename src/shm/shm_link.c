@@ -308,6 +308,12 @@ void shm_link_ring(struct shm_link *link)
 
 void shm_link_ring_room(struct shm_link *link)
 {
+	/* Once for each quarter of the ring that was read is enough. A record is at most a quarter,
+	 * and so is what is skipped in front of it: when there is room for what the peer waits
+	 * for, almost half of the ring is still to be read. */
+	if (link->rx.pos - link->room_told < link->rx.size / 4)
+		return;
+	link->room_told = link->rx.pos;
 	/* As above, for the head that release has stored. The peer still sleeps as far as
 	 * records are concerned, hence only the one bit. */
 	if (atomic_fetch_and_explicit(link->peer_asleep, ~NOROOM, memory_order_acq_rel) & NOROOM)

@@ -88,6 +88,7 @@ struct shm_link {
 	_Atomic(uint32_t) *asleep, *peer_asleep;
 	struct shm_ring_tx tx; /* usable when up, and readable to the end after that */
 	struct shm_ring_rx rx;
+	uint64_t room_told; /* rx.pos, when we last looked whether the peer waits for room */
 };
 
 /* 0 or -errno; -EADDRINUSE when the name is taken in this network namespace. */
@@ -117,8 +118,8 @@ void shm_link_close(struct shm_link *link);
 /* After one or more commits: wakes the peer if it sleeps. */
 void shm_link_ring(struct shm_link *link);
 
-/* After one or more releases, if nothing was committed since: wakes the peer if it sleeps
- * and waits for room. */
+/* After one or more releases, if nothing was committed since: wakes the peer if it sleeps,
+ * waits for room, and a quarter of the ring was read since it was last asked. */
 void shm_link_ring_room(struct shm_link *link);
 
 /* Sets or clears our flag; see above. If the last reserve found the ring full, the peer
