@@ -168,8 +168,8 @@ int bench_qp_post(struct bench_qp *q, enum ibv_wr_opcode opcode, size_t len, boo
 	q->unsignalled++;
 	sge.addr = (uintptr_t)(opcode == IBV_WR_RDMA_READ ? q->rx : q->tx);
 	if (signal || q->unsignalled >= q->chan.env->conf.signal_every) {
-		/* One completion retires all that were posted since the last; of RD too, which
-		 * executes the requests to one peer in order. */
+		/* One completion retires all that were posted since the last; nearly always of RD,
+		 * too. */
 		wr.send_flags = IBV_SEND_SIGNALED;
 		wr.wr_id = q->unsignalled;
 		q->unsignalled = 0;
@@ -187,8 +187,20 @@ int bench_qp_post(struct bench_qp *q, enum ibv_wr_opcode opcode, size_t len, boo
 		wr.wr.ud.remote_qpn = q->peer.qpn;
 		wr.wr.ud.remote_qkey = q->peer.qkey;
 	}
-	ret = q->qp->qp_type == BENCH_QPT_RD ? bench_rd_post(q->qp, &wr, q->ah, &q->peer)
-					     : ibv_post_send(q->qp, &wr, &bad);
+	for (;;) {
+		int n;
+
+		ret = q->qp->qp_type == BENCH_QPT_RD ? bench_rd_post(q->qp, &wr, q->ah, &q->peer)
+						     : ibv_post_send(q->qp, &wr, &bad);
+		if (ret != ENOMEM)
+			break;
+		/* RD completes out of order after a loss: an earlier one still has its place. */
+		n = bench_qp_reap(q);
+		if (n < 0)
+			return n;
+		if (!n && bench_expired(&q->spins, q->deadline))
+			return -ETIMEDOUT;
+	}
 	if (!ret)
 		q->outstanding++;
 	return -ret;

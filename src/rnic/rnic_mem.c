@@ -180,35 +180,53 @@ enum rnic_mem_error rnic_mem_remote(struct rnic_engine *e, const struct ibv_pd *
 	return resolve(e, pd, rkey, iova, len, need, ptr);
 }
 
+/* What is left of a stretch of a list of elements. */
+struct cursor {
+	const struct ibv_sge *sge;
+	int n;
+	uint64_t off; /* into the first element */
+	uint32_t len;
+};
+
+/* The next piece that is in one element; *part is 0 at the end. */
+static enum rnic_mem_error next_piece(struct rnic_engine *e, const struct ibv_pd *pd,
+				      struct cursor *c, unsigned int need, void **ptr,
+				      uint32_t *part)
+{
+	enum rnic_mem_error err;
+
+	for (; c->n && c->off >= c->sge->length; c->sge++, c->n--)
+		c->off -= c->sge->length;
+	*part = 0;
+	if (!c->n || !c->len)
+		return RNIC_MEM_OK;
+	*part = c->sge->length - (uint32_t)c->off;
+	if (*part > c->len)
+		*part = c->len;
+	err = resolve(e, pd, c->sge->lkey, c->sge->addr + c->off, *part, need, ptr);
+	c->off += *part;
+	c->len -= *part;
+	return err;
+}
+
 enum rnic_mem_error rnic_mem_gather(struct rnic_engine *e, const struct ibv_pd *pd,
 				    const struct ibv_sge *sge, int n, uint64_t off, void *dst,
 				    uint32_t len, uint32_t *crc)
 {
+	struct cursor c = {sge, n, off, len};
 	enum rnic_mem_error err;
 	uint8_t *to = dst;
+	uint32_t part;
+	void *from;
 
-	for (int i = 0; i < n && len; i++) {
-		uint32_t part;
-		void *from;
-
-		if (off >= sge[i].length) {
-			off -= sge[i].length;
-			continue;
-		}
-		part = sge[i].length - (uint32_t)off;
-		if (part > len)
-			part = len;
-		err = resolve(e, pd, sge[i].lkey, sge[i].addr + off, part, 0, &from);
-		if (!err)
-			err = crc ? rnic_guard_copy_crc(to, from, part, crc)
-				  : rnic_guard_copy(to, from, part);
+	while (!(err = next_piece(e, pd, &c, 0, &from, &part)) && part) {
+		err = crc ? rnic_guard_copy_crc(to, from, part, crc)
+			  : rnic_guard_copy(to, from, part);
 		if (err)
 			return err;
 		to += part;
-		len -= part;
-		off = 0;
 	}
-	return RNIC_MEM_OK;
+	return err;
 }
 
 const void *rnic_mem_piece(struct rnic_engine *e, const struct ibv_pd *pd,
@@ -232,57 +250,32 @@ enum rnic_mem_error rnic_mem_scatter(struct rnic_engine *e, const struct ibv_pd 
 				     const struct ibv_sge *sge, int n, uint64_t off,
 				     const void *src, uint32_t len)
 {
-	enum rnic_mem_error err;
+	struct cursor c = {sge, n, off, len};
 	const uint8_t *from = src;
+	enum rnic_mem_error err;
+	uint32_t part;
+	void *to;
 
-	for (int i = 0; i < n && len; i++) {
-		uint32_t part;
-		void *to;
-
-		if (off >= sge[i].length) {
-			off -= sge[i].length;
-			continue;
-		}
-		part = sge[i].length - (uint32_t)off;
-		if (part > len)
-			part = len;
-		err = resolve(e, pd, sge[i].lkey, sge[i].addr + off, part, IBV_ACCESS_LOCAL_WRITE,
-			      &to);
-		if (!err)
-			err = rnic_guard_copy(to, from, part);
+	while (!(err = next_piece(e, pd, &c, IBV_ACCESS_LOCAL_WRITE, &to, &part)) && part) {
+		err = rnic_guard_copy(to, from, part);
 		if (err)
 			return err;
 		from += part;
-		len -= part;
-		off = 0;
 	}
-	return RNIC_MEM_OK;
+	return err;
 }
 
 enum rnic_mem_error rnic_mem_iov(struct rnic_engine *e, const struct ibv_pd *pd,
 				 const struct ibv_sge *sge, int n, uint64_t off, uint32_t len,
 				 unsigned int need, struct iovec *iov, int *n_iov)
 {
+	struct cursor c = {sge, n, off, len};
 	enum rnic_mem_error err;
+	uint32_t part;
+	void *ptr;
 
 	*n_iov = 0;
-	for (int i = 0; i < n && len; i++) {
-		uint32_t part;
-
-		if (off >= sge[i].length) {
-			off -= sge[i].length;
-			continue;
-		}
-		part = sge[i].length - (uint32_t)off;
-		if (part > len)
-			part = len;
-		err = resolve(e, pd, sge[i].lkey, sge[i].addr + off, part, need,
-			      &iov[*n_iov].iov_base);
-		if (err)
-			return err;
-		iov[(*n_iov)++].iov_len = part;
-		len -= part;
-		off = 0;
-	}
-	return RNIC_MEM_OK;
+	while (!(err = next_piece(e, pd, &c, need, &ptr, &part)) && part)
+		iov[(*n_iov)++] = (struct iovec){ptr, part};
+	return err;
 }

@@ -41,6 +41,25 @@ void rnic_complete_send(struct rnic_qp *qp, enum ibv_wc_status status)
 		rnic_qp_error(qp);
 }
 
+bool rnic_recv_hold(struct rnic_qp *qp, struct rnic_rwqe *wqe, struct list_head *waiter)
+{
+	bool low;
+
+	if (!rnic_rq_hold(qp->rq, wqe, waiter, &low))
+		return false;
+	if (low)
+		rnic_event_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, qp->srq);
+	return true;
+}
+
+bool rnic_recv_take(struct rnic_qp *qp, struct rnic_rwqe *wqe, struct list_head *waiter)
+{
+	if (!rnic_recv_hold(qp, wqe, waiter))
+		return false;
+	rnic_rq_used(qp->rq);
+	return true;
+}
+
 void rnic_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited)
 {
 	wc->qp_num = qp->ibv.qp_num;
@@ -82,7 +101,9 @@ static void flush_rq(struct rnic_qp *qp)
 		}
 		return;
 	}
-	while (rnic_rq_take(&qp->own_rq, qp->rsp.wqe, NULL, &low)) {
+	rnic_rq_fence(&qp->own_rq); /* the state is set: who has not seen it is flushed here */
+	while (rnic_rq_hold(&qp->own_rq, qp->rsp.wqe, NULL, &low)) {
+		rnic_rq_used(&qp->own_rq);
 		wc.wr_id = qp->rsp.wqe->wr_id;
 		rnic_complete_recv(qp, &wc, true);
 	}

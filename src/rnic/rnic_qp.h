@@ -169,6 +169,12 @@ static inline bool rnic_is_rd(const struct rnic_qp *qp)
 	return qp->ibv.qp_type == IBV_QPT_DRIVER;
 }
 
+/* The domain whose memory receives name. */
+static inline struct ibv_pd *rnic_recv_pd(const struct rnic_qp *qp)
+{
+	return qp->srq ? qp->srq->ibv.pd : qp->ibv.pd;
+}
+
 static inline struct rnic_qp *rnic_qp(struct ibv_qp *qp)
 {
 	return (struct rnic_qp *)qp;
@@ -223,6 +229,9 @@ void rnic_qp_sq_error(struct rnic_qp *qp);
 /* Completes the oldest request of the send queue and frees its slot. */
 void rnic_complete_send(struct rnic_qp *qp, enum ibv_wc_status status);
 enum ibv_wc_opcode rnic_wc_opcode(uint8_t wr_opcode);
+/* Receives, as rnic_rq_hold and rnic_rq_take; tells of an SRQ that runs low. */
+bool rnic_recv_hold(struct rnic_qp *qp, struct rnic_rwqe *wqe, struct list_head *waiter);
+bool rnic_recv_take(struct rnic_qp *qp, struct rnic_rwqe *wqe, struct list_head *waiter);
 /* Fills in what is common and queues it. `wc` needs opcode, flags, lengths. */
 void rnic_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited);
 void rnic_flush_sq(struct rnic_qp *qp);

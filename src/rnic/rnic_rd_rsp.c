@@ -64,17 +64,11 @@ static bool may_take(struct rnic_rd_peer *peer)
 static bool take(struct rnic_rd_peer *peer, struct rnic_rwqe *wqe)
 {
 	struct rnic_qp *qp = peer->rd->qp;
-	bool low;
 
-	if (!may_take(peer)) {
-		rnic_rq_wait(qp->rq, &qp->rsp.wait_link);
-		return false;
-	}
-	if (!rnic_rq_hold(qp->rq, wqe, &qp->rsp.wait_link, &low))
-		return false;
-	if (low)
-		rnic_event_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, qp->srq);
-	return true;
+	if (may_take(peer))
+		return rnic_recv_hold(qp, wqe, &qp->rsp.wait_link);
+	rnic_rq_wait(qp->rq, &qp->rsp.wait_link);
+	return false;
 }
 
 static void starve(struct rnic_rd_peer *peer, uint32_t psn)
@@ -386,7 +380,7 @@ static bool scatter(struct rnic_rd_peer *peer, struct rnic_rwqe *wqe, const stru
 		    const uint8_t *payload, size_t len, enum ibv_wc_status *status)
 {
 	struct rnic_qp *qp = peer->rd->qp;
-	struct ibv_pd *pd = qp->srq ? qp->srq->ibv.pd : qp->ibv.pd;
+	struct ibv_pd *pd = rnic_recv_pd(qp);
 
 	*status = IBV_WC_SUCCESS;
 	if ((uint64_t)seg->mo + len > wqe->length)

@@ -49,18 +49,15 @@ static void refuse(struct rnic_rd_shm *s, uint8_t reason)
 static bool want_wqe(struct rnic_rd_shm *s)
 {
 	struct rnic_qp *qp = s->rd->qp;
-	bool low;
 
 	if (s->has_wqe)
 		return true;
-	if (!rnic_rq_hold(qp->rq, s->wqe, &qp->rsp.wait_link, &low)) {
+	if (!rnic_recv_hold(qp, s->wqe, &qp->rsp.wait_link)) {
 		s->rd->stats.rnr_sent++;
 		s->waiting = s->owe_rnr = true;
 		return false;
 	}
 	s->has_wqe = true;
-	if (low)
-		rnic_event_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, qp->srq);
 	return true;
 }
 
@@ -120,7 +117,7 @@ static int fetch(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body
 static void send_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
 {
 	struct rnic_qp *qp = s->rd->qp;
-	struct ibv_pd *pd = qp->srq ? qp->srq->ibv.pd : qp->ibv.pd;
+	struct ibv_pd *pd = rnic_recv_pd(qp);
 	struct iovec to[RNIC_MAX_SGE];
 	enum ibv_wc_status bad = IBV_WC_SUCCESS;
 	int n, how = 0;

@@ -81,6 +81,12 @@ int rnic_rq_post(struct rnic_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr 
 	return err;
 }
 
+void rnic_rq_fence(struct rnic_rq *rq)
+{
+	util_lock(&rq->lock);
+	util_unlock(&rq->lock);
+}
+
 void rnic_rq_wait(struct rnic_rq *rq, struct list_head *waiter)
 {
 	util_lock(&rq->lock);
@@ -113,19 +119,10 @@ bool rnic_rq_hold(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *w
 		/* Once more: a post that came before the flag wakes nobody. */
 		if (rq->head == tail_of(rq))
 			return false;
-		list_del(waiter);
 	}
 	memcpy(out, wqe, sizeof(*wqe) + (size_t)wqe->num_sge * sizeof(wqe->sge[0]));
 	rq->head++;
 	*low = fell(rq);
-	return true;
-}
-
-bool rnic_rq_take(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *waiter, bool *low)
-{
-	if (!rnic_rq_hold(rq, out, waiter, low))
-		return false;
-	rnic_rq_used(rq);
 	return true;
 }
 

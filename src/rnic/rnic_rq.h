@@ -57,16 +57,16 @@ void rnic_rq_destroy(struct rnic_rq *rq);
 size_t rnic_rwqe_size(const struct rnic_rq *rq);
 /* Positive errno. *wake: somebody waits for what was posted. */
 int rnic_rq_post(struct rnic_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad, bool *wake);
-/* Takes the oldest entry into *out (rnic_rwqe_size bytes). When there is none: false,
- * and with `waiter` the caller is put on the list of waiters. *low: an SRQ fell below
- * its limit. Engine's lock held. */
-bool rnic_rq_take(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *waiter, bool *low);
-/* As take, of an entry that may come back: it goes on counting as posted, until it is given
- * back (first again), or used. */
+/* Takes the oldest entry into *out (rnic_rwqe_size bytes). It goes on counting as posted until
+ * it is given back (first again), or used. When there is none: false, and with `waiter` the
+ * caller is put on the list of waiters (it may be, too, when one came just then). *low: an SRQ fell
+ * below its limit. These need the engine's lock. */
 bool rnic_rq_hold(struct rnic_rq *rq, struct rnic_rwqe *out, struct list_head *waiter, bool *low);
 void rnic_rq_give_back(struct rnic_rq *rq, const struct rnic_rwqe *wqe);
 void rnic_rq_used(struct rnic_rq *rq);
-/* Puts the caller on the list of waiters, as rnic_rq_take does when there is none. */
+/* Every post has either put its entries in, or will see what the caller has written before. */
+void rnic_rq_fence(struct rnic_rq *rq);
+/* Puts the caller on the list of waiters, as rnic_rq_hold does when there is none. */
 void rnic_rq_wait(struct rnic_rq *rq, struct list_head *waiter);
 /* Whether fewer than three quarters of what was posted is held. */
 bool rnic_rq_plenty(const struct rnic_rq *rq);

@@ -114,7 +114,7 @@ static int do_write(struct rnic_qp *qp, struct rnic_conn *c, const struct wire_s
 static bool take_receive(struct rnic_qp *qp, struct rnic_conn *c)
 {
 	struct rnic_rsp *rsp = &qp->rsp;
-	bool rc = qp->ibv.qp_type == IBV_QPT_RC, low;
+	bool rc = qp->ibv.qp_type == IBV_QPT_RC;
 
 	if (rsp->spare) {
 		rsp->spare = false;
@@ -122,9 +122,7 @@ static bool take_receive(struct rnic_qp *qp, struct rnic_conn *c)
 		rsp->off = 0;
 		return true;
 	}
-	if (rnic_rq_take(qp->rq, rsp->wqe, rc ? &rsp->wait_link : NULL, &low)) {
-		if (low)
-			rnic_event_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, qp->srq);
+	if (rnic_recv_take(qp, rsp->wqe, rc ? &rsp->wait_link : NULL)) {
 		rsp->receiving = true;
 		rsp->off = 0;
 		return true;
@@ -163,8 +161,8 @@ static int fill_receive(struct rnic_qp *qp, const uint8_t *data, size_t len, str
 		fail_receive(qp, IBV_WC_LOC_LEN_ERR);
 		return refuse(why, WIRE_LAYER_DDP, WIRE_ETYPE_DDP_UNTAGGED, WIRE_DDP_U_TOO_LONG);
 	}
-	if (rnic_mem_scatter(qp->e, qp->rq == &qp->own_rq ? qp->ibv.pd : qp->srq->ibv.pd,
-			     rsp->wqe->sge, rsp->wqe->num_sge, rsp->off, data, (uint32_t)len)) {
+	if (rnic_mem_scatter(qp->e, rnic_recv_pd(qp), rsp->wqe->sge, rsp->wqe->num_sge, rsp->off,
+			     data, (uint32_t)len)) {
 		fail_receive(qp, IBV_WC_LOC_PROT_ERR);
 		return refuse(why, WIRE_LAYER_RDMAP, WIRE_ETYPE_RDMAP_OPERATION,
 			      WIRE_RDMAP_CATASTROPHIC_STREAM);

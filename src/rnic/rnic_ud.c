@@ -171,9 +171,8 @@ void rnic_ud_deliver(struct rnic_qp *qp, const struct wire_seg *seg, const uint8
 			    .sl = SL_IPV4,
 			    .wc_flags = IBV_WC_GRH};
 	struct rnic_rwqe *wqe = qp->rsp.wqe;
-	struct ibv_pd *pd = qp->srq ? qp->srq->ibv.pd : qp->ibv.pd;
+	struct ibv_pd *pd = rnic_recv_pd(qp);
 	uint8_t grh[GRH];
-	bool low;
 
 	if (seg->ulp != qp->attr.qkey) {
 		static atomic_bool told;
@@ -182,12 +181,10 @@ void rnic_ud_deliver(struct rnic_qp *qp, const struct wire_seg *seg, const uint8
 		util_log_once(&told, UTIL_LOG_INFO, "UD datagram with a wrong Q_Key dropped");
 		return;
 	}
-	if (!rnic_rq_take(qp->rq, wqe, NULL, &low)) {
+	if (!rnic_recv_take(qp, wqe, NULL)) {
 		qp->e->stats.ud_dropped++;
 		return;
 	}
-	if (low)
-		rnic_event_raise(qp->ctx, IBV_EVENT_SRQ_LIMIT_REACHED, qp->srq);
 	make_grh(grh, len, from->sin_addr, to);
 	wc.wr_id = wqe->wr_id;
 	if (len + GRH > wqe->length)

@@ -140,18 +140,29 @@ static void test_rq(void **state)
 		}
 		CHECK_EQ(rnic_rq_post(&rq, &wr, &bad, &wake), ENOMEM);
 		for (uint64_t i = 0; i < 5; i++) {
-			CHECK(rnic_rq_take(&rq, out, &waiter, &low));
+			CHECK(rnic_rq_hold(&rq, out, &waiter, &low));
 			CHECK_EQ(out->wr_id, round * 5 + i);
 			CHECK_EQ(out->num_sge, i % 4);
 			CHECK_EQ(out->length, lengths[i % 4]);
 			CHECK_0(memcmp(out->sge, sge, (size_t)out->num_sge * sizeof(*sge)));
+			/* what is held keeps its place, and comes first when it is given back */
+			CHECK_EQ(rnic_rq_post(&rq, &wr, &bad, &wake), ENOMEM);
+			if (round % 2) {
+				rnic_rq_give_back(&rq, out);
+				CHECK_EQ(rnic_rq_post(&rq, &wr, &bad, &wake), ENOMEM);
+				memset(out, 0, sizeof(*out));
+				CHECK(rnic_rq_hold(&rq, out, &waiter, &low));
+				CHECK_EQ(out->wr_id, round * 5 + i);
+			}
 		}
+		for (int i = 0; i < 5; i++)
+			rnic_rq_used(&rq);
 	}
 	/* who finds none is woken by the next, once */
-	CHECK(!rnic_rq_take(&rq, out, NULL, &low));
+	CHECK(!rnic_rq_hold(&rq, out, NULL, &low));
 	CHECK(list_empty(&rq.waiters));
-	CHECK(!rnic_rq_take(&rq, out, &waiter, &low));
-	CHECK(!rnic_rq_take(&rq, out, &waiter, &low)); /* twice on the list is once */
+	CHECK(!rnic_rq_hold(&rq, out, &waiter, &low));
+	CHECK(!rnic_rq_hold(&rq, out, &waiter, &low)); /* twice on the list is once */
 	CHECK(!list_empty(&rq.waiters));
 	CHECK_0(rnic_rq_post(&rq, &wr, &bad, &wake));
 	CHECK(wake);
@@ -159,9 +170,9 @@ static void test_rq(void **state)
 	CHECK(!wake);
 	list_del(&waiter);
 	rq.limit = 2;
-	CHECK(rnic_rq_take(&rq, out, NULL, &low));
+	CHECK(rnic_rq_hold(&rq, out, NULL, &low));
 	CHECK(low);
-	CHECK(rnic_rq_take(&rq, out, NULL, &low));
+	CHECK(rnic_rq_hold(&rq, out, NULL, &low));
 	CHECK(!low);
 	rnic_rq_destroy(&rq);
 	free(out);

@@ -1,0 +1,164 @@
+/* Posting a receive races with what looks for it: with an error that flushes, and with a message
+ * of one peer while another waits. Neither may be lost. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include "rig_rd.h"
+#include "rnic_cq.h"
+#include "util_clock.h"
+#include "util_rand.h"
+
+#define ROUNDS   20000
+#define TIME_MAX (3 * UTIL_NS_PER_S)
+
+struct poster {
+	struct end *end;
+	atomic_uint go, done; /* the round that is on, that is over */
+	atomic_bool stop;
+	unsigned int n; /* receives in each round */
+	unsigned int delay;
+};
+
+static void spin(unsigned int n)
+{
+	for (volatile unsigned int i = n; i > 0; i--)
+		;
+}
+
+static void *post_receives(void *arg)
+{
+	struct poster *p = arg;
+	unsigned int round = 0;
+
+	while (!atomic_load(&p->stop)) {
+		if (atomic_load(&p->go) == round)
+			continue;
+		spin(p->delay);
+		for (unsigned int i = 0; i < p->n; i++)
+			CHECK_0(try_recv(p->end, i, i * 64, 64));
+		atomic_store(&p->done, ++round);
+	}
+	return NULL;
+}
+
+static void begin(struct poster *p, pthread_t *t, struct end *e, unsigned int n)
+{
+	*p = (struct poster){.end = e, .n = n};
+	CHECK_0(pthread_create(t, NULL, post_receives, p));
+}
+
+static void end(struct poster *p, pthread_t t)
+{
+	atomic_store(&p->stop, true);
+	pthread_join(t, NULL);
+}
+
+static void await(struct poster *p)
+{
+	while (atomic_load(&p->done) != atomic_load(&p->go))
+		;
+}
+
+static void test_flush(void **state)
+{
+	struct rig_opts o = rd_defaults();
+	uint64_t begun = util_now_ns();
+	struct util_rand r;
+	struct poster p;
+	struct rig rig;
+	struct end e;
+	pthread_t t;
+
+	(void)state;
+	util_rand_seed(&r, 1);
+	rig_open(&rig);
+	end_make(&e, &rig, &o);
+	begin(&p, &t, &e, 8);
+	for (int i = 0; i < ROUNDS && util_now_ns() - begun < TIME_MAX; i++) {
+		struct ibv_wc wc;
+
+		end_init(&e);
+		p.delay = (unsigned int)util_rand_below(&r, 200);
+		atomic_fetch_add(&p.go, 1);
+		spin((unsigned int)util_rand_below(&r, 400));
+		CHECK_0(end_state(&e, IBV_QPS_ERR));
+		await(&p);
+		for (unsigned int k = 0; k < p.n; k++) {
+			CHECK(wait_wc(e.rcq, &wc, 2000));
+			CHECK_EQ(wc.status, IBV_WC_WR_FLUSH_ERR);
+		}
+		CHECK_0(end_state(&e, IBV_QPS_RESET));
+	}
+	end(&p, t);
+	end_destroy(&e);
+	rig_close(&rig);
+}
+
+/* Until what is sent goes the way that it will go from then on. */
+static void warm_up(struct rd_pair *p, struct way *cb, struct end *c)
+{
+	for (uint64_t i = 0; i < 50; i++) {
+		end_recv(&p->b, 0, 0, 64);
+		end_recv(&p->b, 1, 64, 64);
+		rd_post(&p->ab, IBV_WR_SEND, i, 0, 8, 0);
+		rd_post(cb, IBV_WR_SEND, i, 0, 8, 0);
+		EXPECT_OK(p->a.scq, i);
+		EXPECT_OK(c->scq, i);
+		EXPECT_OK(p->b.rcq, 0);
+		EXPECT_OK(p->b.rcq, 1);
+	}
+}
+
+static void test_wake(void **state)
+{
+	struct rig_opts o = rd_defaults();
+	struct rig_addr to;
+	uint64_t begun;
+	struct util_rand r;
+	struct rd_pair p;
+	struct poster poster;
+	struct way cb;
+	struct end c;
+	pthread_t t;
+
+	(void)state;
+	util_rand_seed(&r, 2);
+	rd_pair_open(&p, &o, NULL);
+	end_make(&c, &p.rig, &o);
+	end_up(&c, NULL);
+	to = end_addr(&p.b);
+	way_make(&cb, &c, &to, 0);
+	warm_up(&p, &cb, &c);
+	begin(&poster, &t, &p.b, 2);
+	begun = util_now_ns();
+	for (uint64_t i = 0; i < ROUNDS && util_now_ns() - begun < TIME_MAX; i++) {
+		uint64_t rnr = rd_stats(&p.b).rnr_sent;
+		struct ibv_wc wc;
+
+		rd_post(&p.ab, IBV_WR_SEND, i, 0, 8, 0);
+		while (rd_stats(&p.b).rnr_sent == rnr)
+			CHECK(!rnic_poll_cq(p.a.scq, 1, &wc));
+		poster.delay = (unsigned int)util_rand_below(&r, 300);
+		atomic_fetch_add(&poster.go, 1);
+		spin((unsigned int)util_rand_below(&r, 300));
+		rd_post(&cb, IBV_WR_SEND, i, 0, 8, 0);
+		EXPECT_OK(p.a.scq, i);
+		EXPECT_OK(c.scq, i);
+		await(&poster);
+		EXPECT_OK(p.b.rcq, 0);
+		EXPECT_OK(p.b.rcq, 1);
+	}
+	end(&poster, t);
+	way_free(&cb);
+	end_destroy(&c);
+	rd_pair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		RIG_TEST(test_flush),
+		RIG_TEST(test_wake),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
