@@ -62,19 +62,36 @@ void rnic_rd_received(struct rnic_rd_peer *peer, const struct rnic_rd_arrival *a
 	rnic_cq_end(qp->rcq, a->solicited);
 }
 
+static void returned(struct rnic_due *d)
+{
+	struct rnic_rd *rd = container_of(d, struct rnic_rd, returned);
+
+	rnic_rsp_wake(rd->e, rd->qp->rq);
+}
+
+/* Not at once: whoever waits would take it, and send, in the middle of what we are at. */
+void rnic_rd_return(struct rnic_rd *rd, const struct rnic_rwqe *wqe)
+{
+	rnic_rq_give_back(rd->qp->rq, wqe);
+	rnic_after(rd->e, &rd->returned);
+}
+
 /* How long requests take on a path, for those who choose among paths. */
 static void learn(struct rnic_rd_req *r, const struct rnic_swqe *w)
 {
 	struct rnic_rd_path *path = r->msg.path;
-	uint64_t kb = w->length / 1024, per_kb, now;
+	uint64_t kb = w->length / 1024, per_kb;
 
 	if (!path || !r->msg.begun)
 		return;
-	now = path->peer && path->peer->shm ? r->rd->e->now | 1 : util_now_ns();
-	per_kb = (now - r->msg.begun) / (kb ? kb : 1);
-	path->per_kb = path->completions ? (7 * path->per_kb + per_kb) / 8 : per_kb;
 	path->completions++;
 	path->completed_bytes += w->length;
+	if (path->peer && path->peer->shm) {
+		path->per_kb = 0; /* there is nothing to choose */
+		return;
+	}
+	per_kb = (util_now_ns() - r->msg.begun) / (kb ? kb : 1);
+	path->per_kb = path->per_kb ? (7 * path->per_kb + per_kb) / 8 : per_kb;
 }
 
 void rnic_rd_complete(struct rnic_rd_req *r)
@@ -222,11 +239,17 @@ static int new_life(struct rnic_rd *rd)
 	return err;
 }
 
+static void forget_dues(struct rnic_rd *rd)
+{
+	list_del(&rd->broken.link);
+	list_del(&rd->returned.link);
+}
+
 void rnic_rd_reset(struct rnic_qp *qp)
 {
 	leave(qp->rd, IBV_WC_WR_FLUSH_ERR);
-	list_del(&qp->rd->broken.link);
 	rnic_rd_shm_shut(qp->rd);
+	forget_dues(qp->rd);
 	new_life(qp->rd); /* without randomness the old one is as good as any */
 	rnic_rd_shm_open(qp->rd);
 }
@@ -383,6 +406,8 @@ int rnic_rd_open(struct rnic_qp *qp)
 	list_init(&rd->links);
 	list_init(&rd->broken.link);
 	rd->broken.run = broken;
+	list_init(&rd->returned.link);
+	rd->returned.run = returned;
 	rd_pool_init(&rd->pool, POOL_KEEP);
 	faults(rd);
 	err = tables(rd);
@@ -401,8 +426,8 @@ int rnic_rd_open(struct rnic_qp *qp)
 
 void rnic_rd_close(struct rnic_qp *qp)
 {
-	list_del(&qp->rd->broken.link);
 	rnic_rd_shm_shut(qp->rd);
+	forget_dues(qp->rd);
 	rnic_rd_io_close(qp->rd);
 }
 

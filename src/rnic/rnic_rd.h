@@ -295,7 +295,8 @@ struct rnic_rd {
 	uint32_t n_delayed;
 	struct rnic_timer fault_timer;
 	struct weftdv_rd_stats stats;
-	struct rnic_due broken; /* a completion was lost: to the error state, later */
+	struct rnic_due broken;   /* a completion was lost: to the error state, later */
+	struct rnic_due returned; /* a receive was given back: whoever waits is told, later */
 
 	/* The burst under construction: packets to one place, in the engine's buffer. */
 	struct {
@@ -394,6 +395,8 @@ struct rnic_rd_arrival {
 	bool has_imm, solicited;
 };
 void rnic_rd_received(struct rnic_rd_peer *peer, const struct rnic_rd_arrival *a);
+/* A receive that was taken is not used: another message may have it. */
+void rnic_rd_return(struct rnic_rd *rd, const struct rnic_rwqe *wqe);
 
 /* ---- rnic_rd_path.c ---- */
 
@@ -502,6 +505,16 @@ void rnic_rd_got_value(struct rnic_rd_peer *peer, uint32_t handle, uint64_t valu
 void rnic_rd_got_error(struct rnic_rd_peer *peer, uint32_t handle, uint8_t reason);
 
 /* ---- rnic_rd_rsp.c: requests of peers ---- */
+
+/* An atomic: what is to be answered, RNIC_RD_ATOMIC_RSP or RNIC_RD_ERROR_RSP, and its value. */
+struct rnic_rd_atomic {
+	bool add;
+	uint32_t rkey;
+	uint64_t addr;
+	uint64_t arg[2]; /* what to add; or what to compare with, and what to put in its place */
+};
+enum rnic_rd_kind rnic_rd_atomic(struct rnic_rd *rd, const struct rnic_rd_atomic *a,
+				 uint64_t *value);
 
 void rnic_rd_request_in(struct rnic_rd_peer *peer, const struct wire_rd *h,
 			const struct wire_seg *seg, const uint8_t *payload, size_t len);

@@ -47,7 +47,7 @@ static struct rnic_rd_hold *hold_find(struct rnic_rd_peer *peer, uint32_t ssn)
 static void hold_free(struct rnic_rd_peer *peer, struct rnic_rd_hold *h, bool back)
 {
 	if (back && !h->spent)
-		rnic_rq_give_back(peer->rd->qp->rq, &h->wqe);
+		rnic_rd_return(peer->rd, &h->wqe);
 	list_del(&h->link);
 	peer->n_holds--;
 	free(h);
@@ -183,25 +183,20 @@ static void drop_spent(struct rnic_rd_peer *peer)
 }
 
 /* Messages before `ssn` are not coming any more: their receives go back, the last one first,
- * so that they are in their old order again, and whoever waits for one is told. */
+ * so that they are in their old order again. */
 static void void_before(struct rnic_rd_peer *peer, uint32_t ssn)
 {
 	struct rnic_rd_hold *h = list_last(&rnic_rd_awake(peer)->holds, struct rnic_rd_hold, link);
-	bool back = false;
 
 	while (h && &h->link != &rnic_rd_awake(peer)->holds) {
 		struct rnic_rd_hold *before = list_entry(h->link.prev, struct rnic_rd_hold, link);
 
-		if (rd_seq_before(h->ssn, ssn)) {
-			back |= !h->spent;
+		if (rd_seq_before(h->ssn, ssn))
 			hold_free(peer, h, true);
-		}
 		h = before;
 	}
 	if (rd_seq_before(peer->ssn_held, ssn))
 		peer->ssn_held = ssn;
-	if (back)
-		rnic_rsp_wake(peer->rd->e, peer->rd->qp->rq);
 }
 
 /* The sender has given up message `ssn`, some of which may be here. */
@@ -271,34 +266,42 @@ static void run_read(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
 	owe_response(peer, ev, RNIC_RD_READ_RSP, job);
 }
 
+enum rnic_rd_kind rnic_rd_atomic(struct rnic_rd *rd, const struct rnic_rd_atomic *a,
+				 uint64_t *value)
+{
+	enum rnic_mem_error err;
+	void *ptr;
+
+	*value = WIRE_RD_INVALID;
+	if (a->addr % sizeof(uint64_t))
+		goto refused;
+	err = rnic_mem_remote(rd->e, rd->qp->ibv.pd, a->rkey, a->addr, sizeof(uint64_t),
+			      IBV_ACCESS_REMOTE_ATOMIC, &ptr);
+	if (!err && (uintptr_t)ptr % sizeof(uint64_t))
+		goto refused;
+	if (!err)
+		err = a->add ? rnic_guard_fetch_add(ptr, a->arg[0], value)
+			     : rnic_guard_cmp_swap(ptr, a->arg[0], a->arg[1], value);
+	if (!err)
+		return RNIC_RD_ATOMIC_RSP;
+	*value = rnic_rd_reason(err);
+refused:
+	rd->stats.refused++;
+	return RNIC_RD_ERROR_RSP;
+}
+
 static void run_atomic(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
 {
 	const struct wire_atomic_req *a = &ev->atomic;
+	bool add = a->op == WIRE_ATOMIC_FETCH_ADD;
+	struct rnic_rd_atomic in = {.add = add,
+				    .rkey = a->stag,
+				    .addr = a->to,
+				    .arg = {add ? a->add_swap : a->compare, a->add_swap}};
 	struct rnic_rd_job job = {.handle = a->id};
-	enum rnic_mem_error err = RNIC_MEM_OK;
-	void *ptr;
+	enum rnic_rd_kind kind = rnic_rd_atomic(peer->rd, &in, &job.value);
 
-	if (a->to % sizeof(uint64_t))
-		job.value = WIRE_RD_INVALID;
-	else
-		err = rnic_mem_remote(peer->rd->e, peer->rd->qp->ibv.pd, a->stag, a->to,
-				      sizeof(uint64_t), IBV_ACCESS_REMOTE_ATOMIC, &ptr);
-	if (!err && !job.value && (uintptr_t)ptr % sizeof(uint64_t))
-		job.value = WIRE_RD_INVALID;
-	if (!err && !job.value)
-		err = a->op == WIRE_ATOMIC_FETCH_ADD
-			      ? rnic_guard_fetch_add(ptr, a->add_swap, &job.value)
-			      : rnic_guard_cmp_swap(ptr, a->compare, a->add_swap, &job.value);
-	else if (!err)
-		goto refused;
-	if (!err) {
-		owe_response(peer, ev, RNIC_RD_ATOMIC_RSP, job);
-		return;
-	}
-	job.value = rnic_rd_reason(err);
-refused:
-	peer->rd->stats.refused++;
-	owe_response(peer, ev, RNIC_RD_ERROR_RSP, job);
+	owe_response(peer, ev, kind, job);
 }
 
 /* False: it has to wait. */

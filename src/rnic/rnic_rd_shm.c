@@ -63,7 +63,7 @@ static void shm_release(struct rnic_io *io)
 static void shm_end(struct rnic_rd_shm *s)
 {
 	if (s->has_wqe) {
-		rnic_rq_give_back(s->rd->qp->rq, s->wqe);
+		rnic_rd_return(s->rd, s->wqe);
 		s->has_wqe = false;
 	}
 	if (s->peer)

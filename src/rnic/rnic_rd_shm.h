@@ -34,10 +34,11 @@ struct rnic_rd_shm {
 	/* Sending. */
 	struct list_head requests, responses; /* to be sent */
 	struct list_head sent;                /* requests that are not acknowledged */
-	uint32_t seq;                         /* of the next request */
-	bool open;                            /* everything that went over UDP is done */
-	bool reachable;                       /* the peer can fetch from our memory */
-	bool can_fetch;                       /* we can from its */
+	uint32_t n_responses;
+	uint32_t seq;   /* of the next request */
+	bool open;      /* everything that went over UDP is done */
+	bool reachable; /* the peer can fetch from our memory */
+	bool can_fetch; /* we can from its */
 	bool rnr;
 	uint32_t rnr_seq;
 	uint64_t rnr_deadline;

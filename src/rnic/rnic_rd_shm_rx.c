@@ -169,11 +169,11 @@ static void write_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *
 	memcpy(&t, body, sizeof(t));
 	body += sizeof(t);
 	len -= sizeof(t);
-	if (r->op == REC_WRITE_IMM && !want_wqe(s))
-		return;
 	if (r->len)
 		err = rnic_mem_remote(qp->e, qp->ibv.pd, t.rkey, t.addr, r->len,
 				      IBV_ACCESS_REMOTE_WRITE, &to);
+	if (!err && r->op == REC_WRITE_IMM && !want_wqe(s))
+		return;
 	if (!err && r->flags & REC_DIRECT) {
 		struct iovec iov = {to, r->len};
 
@@ -244,31 +244,19 @@ static void atomic_in(struct rnic_rd_shm *s, const struct rec *r, const struct r
 		      const uint8_t *body, size_t len)
 {
 	struct rnic_rd_job job = {.handle = t->handle};
-	enum rnic_mem_error err;
 	uint64_t args[2];
-	void *ptr = NULL;
 
 	if (len != sizeof(args)) {
 		s->broken = true;
 		return;
 	}
 	memcpy(args, body, sizeof(args));
-	err = rnic_mem_remote(s->rd->e, s->rd->qp->ibv.pd, t->rkey, t->addr, sizeof(uint64_t),
-			      IBV_ACCESS_REMOTE_ATOMIC, &ptr);
-	job.msg.kind = RNIC_RD_ERROR_RSP;
-	if (!err && ((uintptr_t)ptr % sizeof(uint64_t) || t->addr % sizeof(uint64_t))) {
-		job.value = WIRE_RD_INVALID;
-	} else {
-		if (!err)
-			err = r->op == REC_ADD
-				      ? rnic_guard_fetch_add(ptr, args[0], &job.value)
-				      : rnic_guard_cmp_swap(ptr, args[0], args[1], &job.value);
-		if (err)
-			job.value = rnic_rd_reason(err);
-		else
-			job.msg.kind = RNIC_RD_ATOMIC_RSP;
-	}
-	s->rd->stats.refused += job.msg.kind == RNIC_RD_ERROR_RSP;
+	job.msg.kind = rnic_rd_atomic(s->rd,
+				      &(struct rnic_rd_atomic){.add = r->op == REC_ADD,
+							       .rkey = t->rkey,
+							       .addr = t->addr,
+							       .arg = {args[0], args[1]}},
+				      &job.value);
 	owe_response(s, &job);
 }
 
@@ -276,7 +264,9 @@ static void query_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *
 {
 	struct rec_target t;
 
-	if (len < sizeof(t) || s->peer->n_jobs > RNIC_RD_READS) {
+	/* Twice: some may answer what still came over UDP. (What was answered there does not count:
+	 * the peer has it already, and we may not have heard so.) */
+	if (len < sizeof(t) || s->n_responses >= 2 * RNIC_RD_READS) {
 		s->broken = true;
 		return;
 	}

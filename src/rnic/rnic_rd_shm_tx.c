@@ -326,7 +326,7 @@ static void begin(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 {
 	if (m->begun)
 		return;
-	m->begun = s->rd->e->now | 1; /* roughly: nobody chooses paths by it */
+	m->begun = 1; /* when does not matter: nobody chooses paths by it */
 	if (rnic_rd_is_read(m))
 		s->peer->reads++;
 }
@@ -362,8 +362,12 @@ void rnic_rd_shm_pump(struct rnic_rd_shm *s)
 			if (!push_response(s, m))
 				goto out;
 		list_del(&m->link);
+		s->n_responses--;
 		s->peer->n_jobs--;
 		free(m);
+		/* What came over UDP may have waited for its turn to be answered. */
+		if (s->peer->n_events && list_empty(&s->responses))
+			rnic_rd_events(s->peer);
 	}
 	pump_requests(s);
 out:
@@ -377,6 +381,7 @@ void rnic_rd_shm_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 	peer->rd->stats.local_messages++;
 	if (m->lane == RNIC_RD_RSP) {
 		list_add_tail(&m->link, &s->responses);
+		s->n_responses++;
 		return;
 	}
 	m->first = ++s->seq;

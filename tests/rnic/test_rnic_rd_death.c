@@ -339,6 +339,40 @@ static void test_sender_dies(void **state)
 	rd_pair_close(&p);
 }
 
+/* Over UDP, and so slowly that there is time to kill it. */
+static void slow_sender(int sock, void *arg)
+{
+	CHECK_0(setenv("WEFT_FAULT", "loss=50%,seed=1", 1));
+	long_sender(sock, arg);
+}
+
+/* Somebody waits for the receive that a dying peer's message has taken. */
+static void test_receive_comes_back(void **state)
+{
+	struct rig_opts o = impatient();
+	struct rig_proc proc;
+	struct rd_pair p;
+	struct way w;
+
+	(void)state;
+	rig_spawn(&proc, slow_sender, NULL);
+	o.buf_len = 64 << 20;
+	rd_pair_open(&p, NULL, &o);
+	check_pair(&p); /* from now on by shared memory, if there is any */
+	end_recv(&p.b, 77, 0, 64 << 20);
+	meet(&proc, &p.b, &w);
+	rig_wait_byte(p.b.buf, 0x99);
+	rd_post(&p.ab, IBV_WR_SEND, 1, 0, 1000, 0);
+	while (!rd_stats(&p.b).rnr_sent)
+		expect_none(p.b.rcq, 1);
+	rig_kill(&proc);
+	CHECK_EQ(EXPECT_OK(p.b.rcq, 77).byte_len, 1000);
+	EXPECT_OK(p.a.scq, 1);
+	CHECK_EQ(rd_stats(&p.b).deaths, 1);
+	way_free(&w);
+	rd_pair_close(&p);
+}
+
 /* ---- ends of this process ---- */
 
 static void test_peer_ends(void **state)
@@ -467,9 +501,16 @@ static void test_destroy_busy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_nobody),         RIG_TEST(test_silent),  RIG_TEST(test_killed),
-		RIG_TEST(test_killed_at_work), RIG_TEST(test_stopped), RIG_TEST(test_sender_dies),
-		RIG_TEST(test_peer_ends),      RIG_TEST(test_own_end), RIG_TEST(test_destroy_busy),
+		RIG_TEST(test_nobody),
+		RIG_TEST(test_silent),
+		RIG_TEST(test_killed),
+		RIG_TEST(test_killed_at_work),
+		RIG_TEST(test_stopped),
+		RIG_TEST(test_sender_dies),
+		RIG_TEST(test_receive_comes_back),
+		RIG_TEST(test_peer_ends),
+		RIG_TEST(test_own_end),
+		RIG_TEST(test_destroy_busy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
  * of one peer while another waits. Neither may be lost. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/socket.h>
 #include "rig_rd.h"
 #include "rnic_cq.h"
 #include "util_clock.h"
@@ -153,9 +154,86 @@ static void test_wake(void **state)
 	rd_pair_close(&p);
 }
 
+/* ---- from UDP to shared memory ---- */
+
+static void target(int sock, void *arg)
+{
+	struct rig_opts o = rd_defaults();
+	struct rig_addr own;
+	struct ibv_wc wc;
+	struct rig rig;
+	struct end e;
+	char c;
+
+	(void)arg;
+	o.buf_len = 1 << 20;
+	rig_open(&rig);
+	end_make(&e, &rig, &o);
+	end_up(&e, NULL);
+	own = end_addr(&e);
+	rig_put(sock, &own, sizeof(own));
+	while (recv(sock, &c, 1, MSG_PEEK | MSG_DONTWAIT) != 1)
+		for (int i = 0; i < 100; i++)
+			CHECK(!rnic_poll_cq(e.rcq, 1, &wc));
+	rig_hear(sock, 'E');
+	CHECK_EQ(rd_stats(&e).deaths, 0);
+	end_destroy(&e);
+	rig_close(&rig);
+}
+
+/* One after the other to a process of its own, up to 40 at a time. */
+static void many(struct way *w, enum ibv_wr_opcode op, unsigned int n)
+{
+	unsigned int posted = 0, done = 0;
+	struct ibv_wc wc;
+
+	while (done < n) {
+		for (; posted < n && posted - done < 40; posted++)
+			if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
+				rd_add(w, posted, 0, 0, 1);
+			else
+				rd_post(w, op, posted, 0, 100000, 0);
+		CHECK(wait_wc(w->from->scq, &wc, RIG_WAIT));
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		done++;
+	}
+}
+
+/* Requests are outstanding from the first moment on, while the pair changes its way: answers that
+ * went the old way may not be acknowledged when more is asked the new way. */
+static void test_change(void **state)
+{
+	struct rig_opts o = rd_defaults();
+	uint64_t begun = util_now_ns();
+	struct rig_addr to;
+	struct rig_proc proc;
+	struct rig rig;
+	struct way w;
+	struct end e;
+
+	(void)state;
+	o.buf_len = 1 << 20;
+	for (unsigned int i = 0; i < 60 && util_now_ns() - begun < TIME_MAX; i++) {
+		rig_spawn(&proc, target, NULL);
+		rig_open(&rig);
+		end_make(&e, &rig, &o);
+		end_up(&e, NULL);
+		rig_get(proc.sock, &to, sizeof(to));
+		way_make(&w, &e, &to, 0);
+		many(&w, i % 2 ? IBV_WR_ATOMIC_FETCH_AND_ADD : IBV_WR_RDMA_READ, 300);
+		CHECK_EQ(rd_stats(&e).deaths, 0);
+		rig_say(proc.sock, 'E');
+		rig_join(&proc);
+		way_free(&w);
+		end_destroy(&e);
+		rig_close(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		RIG_TEST(test_change),
 		RIG_TEST(test_flush),
 		RIG_TEST(test_wake),
 	};
