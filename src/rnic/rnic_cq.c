@@ -353,6 +353,7 @@ struct ibv_wc *rnic_cq_begin(struct rnic_cq *cq)
 		overrun(cq);
 		return NULL;
 	}
+	entry(cq, tail)->polled = NULL;
 	return &entry(cq, tail)->wc;
 }
 
@@ -388,6 +389,29 @@ int rnic_cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited)
 	return 0;
 }
 
+int rnic_cq_push_sent(struct rnic_cq *cq, const struct ibv_wc *wc, atomic_uint *polled)
+{
+	struct ibv_wc *to = rnic_cq_begin(cq);
+
+	if (!to)
+		return -ENOSPC;
+	*to = *wc;
+	entry(cq, tail_of(cq))->polled = polled;
+	rnic_cq_end(cq, false);
+	return 0;
+}
+
+/* An entry leaves: its place in the send queue is free. The queue's lock is held, and a send queue
+ * has only one completion queue, so nobody else writes there. */
+static void taken(const struct rnic_cqe *cqe)
+{
+	/* release: pairs with the acquire of a poster */
+	if (cqe->polled)
+		atomic_store_explicit(cqe->polled,
+				      atomic_load_explicit(cqe->polled, memory_order_relaxed) + 1,
+				      memory_order_release);
+}
+
 bool rnic_cq_pop(struct rnic_cq *cq, struct rnic_cqe *cqe)
 {
 	uint32_t head;
@@ -398,6 +422,7 @@ bool rnic_cq_pop(struct rnic_cq *cq, struct rnic_cqe *cqe)
 	got = head != tail_of(cq);
 	if (got) {
 		*cqe = *entry(cq, head);
+		taken(cqe);
 		set_head(cq, head + 1);
 	}
 	util_unlock(&cq->lock);
@@ -414,8 +439,12 @@ static int take(struct rnic_cq *cq, int n, struct ibv_wc *wc)
 	util_lock(&cq->lock);
 	head = head_of(cq);
 	tail = tail_of(cq);
-	while (got < n && head != tail)
-		wc[got++] = entry(cq, head++)->wc;
+	while (got < n && head != tail) {
+		const struct rnic_cqe *cqe = entry(cq, head++);
+
+		wc[got++] = cqe->wc;
+		taken(cqe);
+	}
 	set_head(cq, head);
 	util_unlock(&cq->lock);
 	return got;

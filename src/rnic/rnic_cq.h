@@ -25,7 +25,8 @@ struct rnic_channel {
 
 struct rnic_cqe {
 	struct ibv_wc wc;
-	uint64_t stamp; /* ns, when it was put in */
+	uint64_t stamp;      /* ns, when it was put in */
+	atomic_uint *polled; /* counts those of a send queue that were taken out; NULL: none */
 	bool solicited;
 };
 
@@ -67,6 +68,8 @@ static inline struct rnic_cq *rnic_cq(struct ibv_cq *cq)
 /* Needs the engine's lock. A full queue raises IBV_EVENT_CQ_ERR and loses the entry:
  * returns -ENOSPC, and the queue pair has to go to the error state. */
 int rnic_cq_push(struct rnic_cq *cq, const struct ibv_wc *wc, bool solicited);
+/* The same for a send request: *polled is raised when it is taken out. */
+int rnic_cq_push_sent(struct rnic_cq *cq, const struct ibv_wc *wc, atomic_uint *polled);
 /* The same in two steps, without a copy: where to put it, NULL: there is no room; and done. */
 struct ibv_wc *rnic_cq_begin(struct rnic_cq *cq);
 void rnic_cq_end(struct rnic_cq *cq, bool solicited);

@@ -181,8 +181,7 @@ int rnic_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	for (; wr && !err; wr = wr->next) {
 		struct rnic_swqe *w = rnic_swqe(qp, tail);
 
-		/* acquire: pairs with the release of whoever emptied the slot */
-		if (tail - atomic_load_explicit(&sq->head, memory_order_acquire) >= sq->max_wr)
+		if (!rnic_sq_room(sq, tail))
 			err = ENOMEM;
 		else
 			err = fill(qp, w, wr);

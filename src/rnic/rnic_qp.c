@@ -23,6 +23,19 @@ enum ibv_wc_opcode rnic_wc_opcode(uint8_t wr_opcode)
 	return opcode[wr_opcode];
 }
 
+bool rnic_sent(struct rnic_qp *qp, const struct ibv_wc *wc, bool report)
+{
+	struct rnic_sq *sq = &qp->sq;
+
+	if (report && !rnic_cq_push_sent(qp->scq, wc, &sq->polled))
+		return true;
+	/* relaxed: written only with the engine's lock. release: see rnic_sq_room */
+	atomic_store_explicit(&sq->quiet,
+			      atomic_load_explicit(&sq->quiet, memory_order_relaxed) + 1,
+			      memory_order_release);
+	return !report;
+}
+
 void rnic_complete_send(struct rnic_qp *qp, enum ibv_wc_status status)
 {
 	uint32_t head = rnic_sq_head(qp);
@@ -34,10 +47,9 @@ void rnic_complete_send(struct rnic_qp *qp, enum ibv_wc_status status)
 			    .qp_num = qp->ibv.qp_num};
 	bool report = status != IBV_WC_SUCCESS || qp->sq_sig_all || w->flags & IBV_SEND_SIGNALED;
 
-	/* The slot first, the completion after: who sees the completion may post at once.
-	 * release: pairs with the acquire of a poster that sees the new head. */
-	atomic_store_explicit(&qp->sq.head, head + 1, memory_order_release);
-	if (report && rnic_cq_push(qp->scq, &wc, false))
+	/* The slot first, the completion after: who sees the completion may post at once. */
+	atomic_store_explicit(&qp->sq.head, head + 1, memory_order_relaxed);
+	if (!rnic_sent(qp, &wc, report))
 		rnic_qp_error(qp);
 }
 
@@ -165,6 +177,8 @@ void rnic_qp_reset(struct rnic_qp *qp)
 	rnic_cq_clean(qp->scq, qp->ibv.qp_num);
 	if (qp->rcq != qp->scq)
 		rnic_cq_clean(qp->rcq, qp->ibv.qp_num);
+	atomic_store_explicit(&qp->sq.polled, 0, memory_order_relaxed);
+	atomic_store_explicit(&qp->sq.quiet, 0, memory_order_relaxed);
 	memset(&qp->attr, 0, sizeof(qp->attr));
 	qp->lost = qp->last_wqe_told = qp->drained_told = false;
 }

@@ -70,9 +70,13 @@ struct rnic_sq {
 	 * has; a slot that is free again takes the position at head. Else NULL: its own. */
 	uint32_t *slots;
 	atomic_uint head; /* oldest that is not complete */
-	uint32_t tx;      /* next to transmit */
-	uint32_t tail;    /* next to be posted */
-	uint32_t seq;     /* of the last one posted */
+	/* A request has its place until its completion was taken out of the completion queue,
+	 * as with adapters: else one who posts until there is no room could make more
+	 * completions than fit there. Those without one give it up when they complete. */
+	atomic_uint polled, quiet;
+	uint32_t tx;   /* next to transmit */
+	uint32_t tail; /* next to be posted */
+	uint32_t seq;  /* of the last one posted */
 
 	/* ibv_wr_*: written under `lock`, published by wr_complete. */
 	uint32_t build;
@@ -208,6 +212,15 @@ static inline uint32_t rnic_sq_head(const struct rnic_qp *qp)
 	return atomic_load_explicit(&qp->sq.head, memory_order_relaxed);
 }
 
+/* Whether another request can be posted at `tail`. acquire: pairs with the release of whoever
+ * took the completion out, or did without one. */
+static inline bool rnic_sq_room(struct rnic_sq *sq, uint32_t tail)
+{
+	return tail - atomic_load_explicit(&sq->polled, memory_order_acquire) -
+		       atomic_load_explicit(&sq->quiet, memory_order_acquire) <
+	       sq->max_wr;
+}
+
 static inline bool rnic_is_read(const struct rnic_swqe *w)
 {
 	return w->opcode == IBV_WR_RDMA_READ || w->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
@@ -232,6 +245,8 @@ enum ibv_wc_opcode rnic_wc_opcode(uint8_t wr_opcode);
 /* Receives, as rnic_rq_hold and rnic_rq_take; tells of an SRQ that runs low. */
 bool rnic_recv_hold(struct rnic_qp *qp, struct rnic_rwqe *wqe, struct list_head *waiter);
 bool rnic_recv_take(struct rnic_qp *qp, struct rnic_rwqe *wqe, struct list_head *waiter);
+/* A request is over, and is reported or not. False: the completion is lost. */
+bool rnic_sent(struct rnic_qp *qp, const struct ibv_wc *wc, bool report);
 /* Fills in what is common and queues it. `wc` needs opcode, flags, lengths. */
 void rnic_complete_recv(struct rnic_qp *qp, struct ibv_wc *wc, bool solicited);
 void rnic_flush_sq(struct rnic_qp *qp);

@@ -112,9 +112,8 @@ void rnic_rd_complete(struct rnic_rd_req *r)
 	if (r->handle && !r->answered)
 		rnic_table_del(rd->handles, r->handle);
 	sq->slots[head & (sq->cap - 1)] = r->slot;
-	/* release: pairs with the acquire of a poster that sees the new head */
-	atomic_store_explicit(&sq->head, head + 1, memory_order_release);
-	if (report && rnic_cq_push(rd->qp->scq, &wc, false))
+	atomic_store_explicit(&sq->head, head + 1, memory_order_relaxed);
+	if (!rnic_sent(rd->qp, &wc, report))
 		overrun(rd);
 }
 

@@ -87,6 +87,13 @@ static inline bool rnic_rd_shm_open_only(const struct rnic_rd_peer *peer)
 	       (!peer->lane ||
 		(list_empty(&peer->lane[0].msgs) && list_empty(&peer->lane[1].msgs)));
 }
+/* Something that the peer must hear through the ring. */
+static inline bool rnic_rd_shm_owes(const struct rnic_rd_peer *peer)
+{
+	const struct rnic_rd_shm *s = peer->shm;
+
+	return s && (s->owe || s->n_naks || s->owe_rnr || s->owe_ready || s->owe_found);
+}
 void rnic_rd_shm_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m);
 void rnic_rd_shm_pump(struct rnic_rd_shm *s);
 void rnic_rd_shm_ack(struct rnic_rd_shm *s);

@@ -21,6 +21,10 @@
 
 static void executed(struct rnic_rd_shm *s)
 {
+	/* A receive that was taken for nothing is anybody's. */
+	if (s->has_wqe)
+		rnic_rd_return(s->rd, s->wqe);
+	s->has_wqe = false;
 	s->done++;
 	s->active = false;
 	s->owe = true;
@@ -145,7 +149,7 @@ static void send_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *b
 		received(s, r, bad);
 		refuse(s, WIRE_RD_OPERATION);
 	} else if (how == 2) {
-		refuse(s, 0); /* the receive is kept for the next one */
+		refuse(s, 0);
 	} else if (how == 3) {
 		s->broken = true;
 	} else if (r->flags & REC_LAST) {
@@ -520,7 +524,7 @@ bool rnic_rd_shm_look(struct rnic_rd_shm *s)
 	rnic_rd_shm_pump(s);
 	if (n)
 		shm_link_ring_room(&s->link);
-	if ((s->owe || s->n_naks || s->owe_rnr) && rnic_rd_peer_wake(s->peer))
+	if (rnic_rd_shm_owes(s->peer) && rnic_rd_peer_wake(s->peer))
 		rnic_due_add(s->rd->e, rnic_rd_due_of(s->peer), s->rd->e->now);
 	return n;
 }

@@ -287,7 +287,8 @@ static bool push_response(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 		n = 0, m->sent = m->length; /* only the news is left */
 	if (n > REC_PIECE)
 		n = REC_PIECE;
-	r = reserve(s, REC_DATA, n);
+	/* Room for the other case, too. */
+	r = reserve(s, REC_DATA, n > sizeof(job->value) ? n : sizeof(job->value));
 	if (!r)
 		return false;
 	r->imm = job->handle;

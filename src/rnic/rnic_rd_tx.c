@@ -165,10 +165,12 @@ static void acks_ride(struct rnic_rd_peer *peer)
 	for (int l = 0; l < WIRE_RD_LANES; l++)
 		if (!peer->lane[l].rx.beyond)
 			peer->owe[l] = false;
-	if (!peer->owe[0] && !peer->owe[1]) {
-		peer->unacked = 0;
+	if (peer->owe[0] || peer->owe[1])
+		return;
+	peer->unacked = 0;
+	/* It stands for what is owed through shared memory, too. */
+	if (!rnic_rd_shm_owes(peer))
 		list_del(&rnic_rd_due_of(peer)->link);
-	}
 }
 
 /* Whether a lost packet goes before a fresh one. Within a lane the lower number does: a receiver

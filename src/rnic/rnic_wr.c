@@ -22,8 +22,7 @@ static struct rnic_swqe *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode op)
 	int err = rnic_sq_check(qp, op);
 
 	sq->cur = NULL;
-	/* acquire: pairs with the release of whoever emptied the slot */
-	if (!err && sq->build - atomic_load_explicit(&sq->head, memory_order_acquire) >= sq->max_wr)
+	if (!err && !rnic_sq_room(sq, sq->build))
 		err = ENOMEM;
 	if (err || sq->build_err) {
 		fail(qp, err);

@@ -199,6 +199,68 @@ static void test_receive_gone(void **state)
 	rig_join(&proc);
 }
 
+/* Memory that has gone: what is read of it, however little; and what is sent from it, which must
+ * not keep the receive from others. */
+static void source_gone(int sock, void *arg)
+{
+	static const uint32_t sizes[] = {1, 7, 8, 100, LONG};
+	struct rig_opts o = rd_defaults();
+	struct rig_addr to;
+	struct rd_pair p;
+	struct way from_c, gone;
+	struct end c, at_gone;
+	struct ibv_mr *mr;
+	uint8_t *mem;
+
+	(void)sock;
+	(void)arg;
+	rd_pair_open(&p, NULL, NULL);
+	end_make(&c, &p.rig, &o);
+	end_up(&c, NULL);
+	to = end_addr(&p.b);
+	way_make(&from_c, &c, &to, 0);
+	good(&p);
+	mem = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(mem != MAP_FAILED);
+	mr = rnic_reg_mr(p.rig.pd, mem, 1 << 20, (uintptr_t)mem, p.b.o.mr_access);
+	CHECK(mr);
+	CHECK_0(mprotect(mem, 1 << 20, PROT_NONE));
+	gone = p.ab;
+	gone.to.addr = (uintptr_t)mem;
+	gone.to.rkey = mr->rkey;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		rd_post(&gone, IBV_WR_RDMA_READ, i, 0, sizes[i], 0);
+		EXPECT(p.a.scq, i, IBV_WC_REM_OP_ERR);
+	}
+	at_gone = p.a;
+	at_gone.buf = mem;
+	at_gone.mr = mr;
+	gone = p.ab;
+	gone.from = &at_gone;
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++) {
+		end_recv(&p.b, i, 0, LONG);
+		rd_post(&gone, IBV_WR_SEND, i, 0, sizes[i], 0);
+		EXPECT(p.a.scq, i, IBV_WC_LOC_PROT_ERR);
+		rd_post(&from_c, IBV_WR_SEND, 10 + i, 0, 8, 0);
+		EXPECT_OK(c.scq, 10 + i);
+		EXPECT_OK(p.b.rcq, i);
+	}
+	CHECK_0(rnic_dereg_mr(mr));
+	munmap(mem, 1 << 20);
+	way_free(&from_c);
+	end_destroy(&c);
+	rd_pair_close(&p);
+}
+
+static void test_source_gone(void **state)
+{
+	struct rig_proc proc;
+
+	(void)state;
+	rig_spawn(&proc, source_gone, NULL);
+	rig_join(&proc);
+}
+
 static void test_bad_lkey(void **state)
 {
 	struct rd_pair p;
@@ -286,7 +348,8 @@ static void test_half_send(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_receive_gone), /* first: its process wants fresh handlers */
+		RIG_TEST(test_receive_gone), RIG_TEST(test_source_gone), /* first: its process wants
+									    fresh handlers */
 		RIG_TEST(test_bad_key),      RIG_TEST(test_bad_key_imm), RIG_TEST(test_no_right),
 		RIG_TEST(test_deregistered), RIG_TEST(test_misaligned),  RIG_TEST(test_bad_lkey),
 		RIG_TEST(test_half_send),

@@ -407,14 +407,49 @@ static void test_solicited(void **state)
 	rig_close(&rig);
 }
 
+/* A request has its place until its completion was taken out: who posts as long as there is room
+ * cannot make more completions than fit. */
+static void test_place_until_polled(void **state)
+{
+	struct rig_opts o = rd_defaults();
+	struct rd_pair p;
+
+	(void)state;
+	o.send_wr = o.cqe = 8;
+	rd_pair_open(&p, &o, NULL);
+	for (uint64_t round = 0; round < 20; round++) {
+		int posted = 0;
+
+		for (uint64_t i = 0; i < 4; i++) {
+			while (!rd_try(&p.ab, IBV_WR_RDMA_WRITE, (uint64_t)posted, 0, 8, 0))
+				posted++;
+			rig_sleep_ms(1); /* they are complete by now, but nobody has looked */
+		}
+		CHECK_EQ(posted, 8);
+		for (int i = 0; i < posted; i++) {
+			struct ibv_wc wc;
+
+			CHECK(wait_wc(p.a.scq, &wc, RIG_WAIT));
+			CHECK_0(wc.status);
+		}
+	}
+	rd_pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_qkey),     RIG_TEST(test_multicast),
-		RIG_TEST(test_old_call), RIG_TEST(test_inline_and_lists),
-		RIG_TEST(test_fence),    RIG_TEST(test_unsignalled),
-		RIG_TEST(test_full),     RIG_TEST(test_srq),
-		RIG_TEST(test_overrun),  RIG_TEST(test_solicited),
+		RIG_TEST(test_place_until_polled),
+		RIG_TEST(test_qkey),
+		RIG_TEST(test_multicast),
+		RIG_TEST(test_old_call),
+		RIG_TEST(test_inline_and_lists),
+		RIG_TEST(test_fence),
+		RIG_TEST(test_unsignalled),
+		RIG_TEST(test_full),
+		RIG_TEST(test_srq),
+		RIG_TEST(test_overrun),
+		RIG_TEST(test_solicited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

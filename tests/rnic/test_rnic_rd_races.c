@@ -230,10 +230,92 @@ static void test_change(void **state)
 	}
 }
 
+#define BOTH 40
+
+/* One side of test_both_begin. Afterwards it does not poll any more: what it still owes has to go
+ * by itself. */
+static void both_sides(struct end *e, struct way *w)
+{
+	unsigned int sent = 0, got = 0;
+	struct ibv_wc wc;
+
+	for (unsigned int i = 0; i < BOTH; i++)
+		rd_post(w, IBV_WR_SEND, i, 0, i % 3 ? 8 : 70000, 0);
+	while (sent < BOTH || got < BOTH) {
+		uint64_t until = util_now_ns() + RIG_WAIT * UTIL_NS_PER_MS;
+		int n[2] = {0, 0};
+
+		while (!n[0] && !n[1] && util_now_ns() < until) {
+			n[0] = rnic_poll_cq(e->scq, 1, &wc);
+			n[1] = n[0] ? 0 : rnic_poll_cq(e->rcq, 1, &wc);
+		}
+		CHECK(n[0] == 1 || n[1] == 1);
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		sent += (unsigned int)n[0];
+		got += (unsigned int)n[1];
+	}
+}
+
+static void side(int sock, struct rig *rig)
+{
+	struct rig_opts o = rd_defaults();
+	struct rig_addr own, to;
+	struct way w;
+	struct end e;
+
+	o.buf_len = 1 << 20;
+	end_make(&e, rig, &o);
+	end_up(&e, NULL);
+	for (unsigned int i = 0; i < BOTH; i++)
+		end_recv(&e, i, 100000, 70000);
+	own = end_addr(&e);
+	rig_put(sock, &own, sizeof(own));
+	rig_get(sock, &to, sizeof(to));
+	way_make(&w, &e, &to, 0);
+	both_sides(&e, &w);
+	rig_say(sock, 'D');
+	rig_hear(sock, 'D');
+	way_free(&w);
+	end_destroy(&e);
+}
+
+static void other_side(int sock, void *arg)
+{
+	struct rig rig;
+	char more;
+
+	(void)arg;
+	rig_open(&rig);
+	while (rig_get(sock, &more, 1), more)
+		side(sock, &rig);
+	rig_close(&rig);
+}
+
+/* Both begin at once, and one direction may still finish over UDP while the other is in the ring.
+ */
+static void test_both_begin(void **state)
+{
+	uint64_t begun = util_now_ns();
+	struct rig_proc proc;
+	struct rig rig;
+
+	(void)state;
+	rig_spawn(&proc, other_side, NULL);
+	rig_open(&rig);
+	for (int i = 0; i < 100 && util_now_ns() - begun < TIME_MAX; i++) {
+		rig_put(proc.sock, "\1", 1);
+		side(proc.sock, &rig);
+	}
+	rig_put(proc.sock, "", 1);
+	rig_join(&proc);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_change),
+		RIG_TEST(test_both_begin),
 		RIG_TEST(test_flush),
 		RIG_TEST(test_wake),
 	};
