@@ -315,8 +315,7 @@ static bool evict(struct rnic_engine *e, enum rnic_conn_state state)
 {
 	struct rnic_conn *c;
 
-	list_for_each(c, &e->conns, link)
-	{
+	list_for_each (c, &e->conns, link) {
 		if (c->state == state) {
 			e->stats.foreign_streams++;
 			rnic_conn_lost(c);
@@ -501,14 +500,6 @@ static bool we_connect(const struct rnic_qp *qp)
 	return ntohl(own.s_addr) < ntohl(qp->peer.s_addr);
 }
 
-static bool is_own_addr(const struct rnic_device *dev, struct in_addr addr)
-{
-	for (int i = 0; i < dev->n_addr; i++)
-		if (dev->addr[i].addr.s_addr == addr.s_addr)
-			return true;
-	return false;
-}
-
 static void on_connect_timer(struct rnic_timer *t, uint64_t now)
 {
 	struct rnic_qp *qp = container_of(t, struct rnic_qp, connect_timer);
@@ -526,7 +517,8 @@ void rnic_conn_start(struct rnic_qp *qp)
 	qp->backoff = BACKOFF_MIN;
 	rnic_timer_cancel(qp->e, &qp->connect_timer);
 	rnic_timer_init(&qp->connect_timer, on_connect_timer);
-	if (qp->ibv.qp_num == qp->attr.dest_qp_num && is_own_addr(qp->ctx->dev, qp->peer)) {
+	if (qp->ibv.qp_num == qp->attr.dest_qp_num &&
+	    rnic_addr_index(qp->ctx->dev, qp->peer) >= 0) {
 		connect_to_self(qp);
 	} else if (we_connect(qp)) {
 		begin_connect(qp);

@@ -48,4 +48,13 @@ void rnic_event_drain(int fd, uint32_t n);
 #define RNIC_MAX_RD_ATOMIC 16
 #define RNIC_MAX_MSG       UINT32_C(0x80000000)
 
+/* Which of the device's addresses it is; -1: none. */
+static inline int rnic_addr_index(const struct rnic_device *dev, struct in_addr addr)
+{
+	for (int i = 0; i < dev->n_addr; i++)
+		if (dev->addr[i].addr.s_addr == addr.s_addr)
+			return i;
+	return -1;
+}
+
 #endif

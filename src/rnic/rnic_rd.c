@@ -76,9 +76,10 @@ void rnic_rd_return(struct rnic_rd *rd, const struct rnic_rwqe *wqe)
 	rnic_after(rd->e, &rd->returned);
 }
 
-/* How long requests take on a path, for those who choose among paths. */
-static void learn(struct rnic_rd_req *r, const struct rnic_swqe *w)
+/* For those who choose among paths. */
+void rnic_rd_learn(struct rnic_rd_req *r)
 {
+	const struct rnic_swqe *w = rnic_swqe_at(r->rd->qp, r->slot);
 	struct rnic_rd_path *path = r->msg.path;
 	uint64_t kb = w->length / 1024, per_kb;
 
@@ -107,8 +108,8 @@ void rnic_rd_complete(struct rnic_rd_req *r)
 			    .qp_num = rd->qp->ibv.qp_num};
 	bool report = r->status || rd->qp->sq_sig_all || w->flags & IBV_SEND_SIGNALED;
 
-	if (!r->status)
-		learn(r, w);
+	if (!r->status && (r->handle || !r->msg.arrived))
+		rnic_rd_learn(r);
 	if (r->handle && !r->answered)
 		rnic_table_del(rd->handles, r->handle);
 	sq->slots[head & (sq->cap - 1)] = r->slot;

@@ -61,6 +61,7 @@ struct rnic_rd_msg {
 	uint8_t lane;
 	bool skip;      /* failed: what is left of it are empty packets */
 	bool numbered;  /* has its packet sequence numbers */
+	bool arrived;   /* all of it has; what was sent before it perhaps not */
 	uint32_t first; /* ... which begin here */
 	uint32_t n;     /* packets */
 	uint32_t sent;  /* packets from the first on that need no first transmission */
@@ -382,6 +383,8 @@ void rnic_rd_modified(struct rnic_qp *qp, int mask);
 void rnic_rd_post(struct rnic_qp *qp);
 /* A request is over, successful unless it has a status. */
 void rnic_rd_complete(struct rnic_rd_req *r);
+/* How long it took counts for its path. */
+void rnic_rd_learn(struct rnic_rd_req *r);
 /* A receive was posted. */
 void rnic_rd_wake(struct rnic_rd *rd);
 void rnic_rd_fail(struct rnic_rd_req *r, enum ibv_wc_status status);

@@ -144,9 +144,11 @@ void rnic_rd_transmit(struct rnic_rd_sock *sock, const struct sockaddr_in *to, u
 	}
 	for (size_t off = 0; !rd->gso && len > seg && off < len; off += seg)
 		err = call_again(sock, to, sgid, data + off, len - off < seg ? len - off : seg, 0);
-	if (err == -EAGAIN || err == -ENOBUFS)
+	/* ENOBUFS: the queue of our own interface has dropped it, as one further on would have. It
+	 * is lost, and says as much about the way; sent again at once it would be dropped again. */
+	if (err == -EAGAIN)
 		keep(sock, to, sgid, data, len, seg);
-	else if (err)
+	else if (err && err != -ENOBUFS)
 		util_log_once(&told, UTIL_LOG_INFO, "RD datagram dropped: %s", strerror(-err));
 }
 
@@ -334,14 +336,9 @@ static ssize_t receive_fast(struct rnic_rd_sock *sock, struct arrival *a)
 
 static uint8_t sgid_of(const struct rnic_rd_sock *sock, struct in_addr to)
 {
-	const struct rnic_device *dev = sock->rd->qp->ctx->dev;
+	int i = sock->fast ? sock->sgid : rnic_addr_index(sock->rd->qp->ctx->dev, to);
 
-	if (sock->fast)
-		return sock->sgid;
-	for (int i = 1; i < dev->n_addr; i++)
-		if (dev->addr[i].addr.s_addr == to.s_addr)
-			return (uint8_t)i;
-	return 0;
+	return i > 0 ? (uint8_t)i : 0;
 }
 
 static void deliver(struct rnic_rd_sock *sock, const struct arrival *a, size_t n)

@@ -93,16 +93,22 @@ void rnic_rd_shm_fail(struct rnic_rd_shm *s, enum ibv_wc_status status)
 	shm_end(s);
 }
 
+/* Whether an address is one of this network namespace's. Not only of the device's: the other side
+ * may have been told to use one that we do not, and both must come to the same answer. */
 static bool is_own(const struct rnic_rd *rd, struct in_addr addr)
 {
-	const struct rnic_device *dev = rd->qp->ctx->dev;
+	struct sockaddr_in sa = {.sin_family = AF_INET, .sin_addr = addr};
+	bool own;
+	int fd;
 
-	if (ntohl(addr.s_addr) >> 24 == 127)
+	if (rnic_addr_index(rd->qp->ctx->dev, addr) >= 0)
 		return true;
-	for (int i = 0; i < dev->n_addr; i++)
-		if (dev->addr[i].addr.s_addr == addr.s_addr)
-			return true;
-	return false;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	own = !bind(fd, (struct sockaddr *)&sa, sizeof(sa));
+	close(fd);
+	return own;
 }
 
 /* Of this life, and on this host. */

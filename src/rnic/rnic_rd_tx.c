@@ -318,12 +318,35 @@ static void finished(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 		return;
 	}
 	r = rnic_rd_req(m);
-	if (rnic_rd_awake(peer)->rnr_msg == m)
-		rnic_rd_awake(peer)->rnr_msg = NULL;
 	if (!r->handle || r->answered || r->status)
 		rnic_rd_complete(r);
 	else
 		list_add_tail(&m->link, &peer->unanswered);
+}
+
+/* A request is complete when its peer has executed it, which it does in order: when what was sent
+ * before it has arrived, too. How long its path took is known already. */
+static void arrived(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
+{
+	struct rnic_rd_req *r = rnic_rd_req(m);
+
+	if (m->arrived)
+		return;
+	m->arrived = true;
+	list_del(&m->tx);
+	if (rnic_rd_awake(peer)->rnr_msg == m)
+		rnic_rd_awake(peer)->rnr_msg = NULL;
+	if (!r->handle && !r->status)
+		rnic_rd_learn(r);
+}
+
+static void finish_requests(struct rnic_rd_peer *peer)
+{
+	struct rnic_rd_lane *lane = &peer->lane[RNIC_RD_REQ];
+	struct rnic_rd_msg *m;
+
+	while ((m = list_first(&lane->msgs, struct rnic_rd_msg, link)) && m->arrived)
+		finished(peer, m);
 }
 
 struct ack_walk {
@@ -359,11 +382,14 @@ void rnic_rd_ack_in(struct rnic_rd_peer *peer, unsigned int l, uint32_t next, co
 	list_for_each_safe (m, tmp, &lane->msgs, link) {
 		bool end = m == w.m;
 
-		if (m->acked == m->n)
+		if (m->acked == m->n && l == RNIC_RD_REQ)
+			arrived(peer, m);
+		else if (m->acked == m->n)
 			finished(peer, m);
 		if (end)
 			break;
 	}
+	finish_requests(peer);
 	rnic_rd_number(peer, l);
 	if (l == RNIC_RD_RSP)
 		rnic_rd_events(peer); /* a read may have waited for one to end */
