@@ -45,6 +45,8 @@
 #define ASK_EVERY_MAX 32
 /* ... twice as many after this many looks in vain. */
 #define ASK_MISSES 16
+/* How long the thread leaves the lock to others who have waited for it. */
+#define GIVE_WAY_NS (20 * UTIL_NS_PER_US)
 /* Polls of rings for one look at the clock. */
 #define CLOCK_EVERY 8
 /* Looks at rings in a pass that finds nothing: the rest of a poll takes as long as all of them. */
@@ -348,6 +350,8 @@ bool rnic_engine_poll(struct rnic_engine *e)
 	/* relaxed: a hint to the progress thread, nothing is published with it. Given
 	 * before the lock is had: the thread that holds it shall make way. */
 	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
+	if (util_lock_wanted(&e->lock))
+		sched_yield();
 	if (!util_trylock(&e->lock)) {
 		/* Whoever is at it may have lost this very core to us. */
 		sched_yield();
@@ -481,12 +485,14 @@ static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
 	return next;
 }
 
-/* Lets go of the core once, for a caller who has waited for the lock. */
+/* The thread has the lock nearly all the time while there is work. A caller who has waited for it,
+ * and has been woken, needs a moment to get here. */
 static bool get_lock(struct rnic_engine *e)
 {
-	if (util_trylock(&e->lock))
-		return true;
-	sched_yield();
+	const struct timespec moment = {.tv_nsec = GIVE_WAY_NS};
+
+	if (util_lock_wanted(&e->lock))
+		nanosleep(&moment, NULL);
 	return util_trylock(&e->lock);
 }
 

@@ -1,11 +1,12 @@
-#include <sched.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 #include "util_clock.h"
 #include "util_lock.h"
 
-#define SPINS  100
-#define YIELDS 1000
-#define NAP_NS (50 * UTIL_NS_PER_US)
+#define SPINS    100
+#define SLEEP_NS (2 * UTIL_NS_PER_MS)
 
 static void relax(void)
 {
@@ -16,27 +17,32 @@ static void relax(void)
 #endif
 }
 
-static bool try(struct util_lock *l)
+static void futex(struct util_lock *l, int op, unsigned int value, const struct timespec *ts)
 {
-	return !atomic_load_explicit(&l->held, memory_order_relaxed) &&
-	       !atomic_exchange_explicit(&l->held, 1, memory_order_acquire);
+	syscall(SYS_futex, &l->held, op | FUTEX_PRIVATE_FLAG, value, ts, NULL, 0);
+}
+
+void util_lock_wake(struct util_lock *l)
+{
+	futex(l, FUTEX_WAKE, 1, NULL);
 }
 
 bool util_lock_wait(struct util_lock *l, uint64_t deadline)
 {
-	const struct timespec nap = {.tv_nsec = NAP_NS};
+	const struct timespec ts = {.tv_nsec = SLEEP_NS};
 	bool got;
 
 	atomic_fetch_add_explicit(&l->waiting, 1, memory_order_relaxed);
-	for (unsigned int i = 0; !(got = try(l)); i++) {
+	for (unsigned int i = 0; !(got = util_trylock(l)); i++) {
 		if (deadline != UINT64_MAX && util_now_ns() >= deadline)
 			break;
-		if (i < SPINS)
+		if (i % SPINS != SPINS - 1) {
 			relax();
-		else if (i < SPINS + YIELDS)
-			sched_yield();
-		else
-			nanosleep(&nap, NULL);
+			continue;
+		}
+		atomic_fetch_add_explicit(&l->asleep, 1, memory_order_relaxed);
+		futex(l, FUTEX_WAIT, 1, &ts);
+		atomic_fetch_sub_explicit(&l->asleep, 1, memory_order_relaxed);
 	}
 	atomic_fetch_sub_explicit(&l->waiting, 1, memory_order_relaxed);
 	return got;
