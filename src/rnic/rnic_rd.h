@@ -62,6 +62,7 @@ struct rnic_rd_msg {
 	bool skip;      /* failed: what is left of it are empty packets */
 	bool numbered;  /* has its packet sequence numbers */
 	bool arrived;   /* all of it has; what was sent before it perhaps not */
+	bool direct;    /* shared memory: the receiver fetches it */
 	uint32_t first; /* ... which begin here */
 	uint32_t n;     /* packets */
 	uint32_t sent;  /* packets from the first on that need no first transmission */
@@ -212,7 +213,8 @@ struct rnic_rd_path {
 
 	uint32_t qkey;
 	uint8_t tries, challenges;
-	bool alone; /* is not one of the peers that we know, whatever it says */
+	bool alone;     /* is not one of the peers that we know, whatever it says */
+	bool no_memory; /* for the record of a packet; the timer tries again */
 	union {
 		struct { /* while in contact */
 			uint64_t nonce, cookie, since, refused;

@@ -230,40 +230,22 @@ static void complete_hold(struct rnic_rd_peer *peer, const struct rnic_rd_event 
 
 /* ---- events ---- */
 
-static void owe_response(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev,
-			 enum rnic_rd_kind kind, struct rnic_rd_job in)
+static void run_read(struct rnic_rd_peer *peer, const struct wire_read_req *r,
+		     struct rnic_rd_job *job)
 {
-	struct rnic_rd_job *job = malloc(sizeof(*job));
-
-	if (!job)
-		return;
-	*job = in;
-	job->msg.path = ev->from;
-	job->msg.kind = (uint8_t)kind;
-	job->msg.lane = RNIC_RD_RSP;
-	job->msg.n = 1;
-	peer->n_jobs++;
-	rnic_rd_send(peer, &job->msg);
-}
-
-static void run_read(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
-{
-	const struct wire_read_req *r = &ev->read;
-	struct rnic_rd_job job = {.handle = r->sink_stag, .rkey = r->src_stag, .addr = r->src_to};
 	enum rnic_mem_error err = RNIC_MEM_OK;
 	void *ptr;
 
 	if (r->len)
 		err = rnic_mem_remote(peer->rd->e, peer->rd->qp->ibv.pd, r->src_stag, r->src_to,
 				      r->len, IBV_ACCESS_REMOTE_READ, &ptr);
-	if (err) {
-		peer->rd->stats.refused++;
-		job.value = rnic_rd_reason(err);
-		owe_response(peer, ev, RNIC_RD_ERROR_RSP, job);
-		return;
-	}
-	job.msg.length = r->len;
-	owe_response(peer, ev, RNIC_RD_READ_RSP, job);
+	job->handle = r->sink_stag;
+	job->rkey = r->src_stag;
+	job->addr = r->src_to;
+	job->msg.kind = err ? RNIC_RD_ERROR_RSP : RNIC_RD_READ_RSP;
+	job->msg.length = err ? 0 : r->len;
+	job->value = err ? rnic_rd_reason(err) : 0;
+	peer->rd->stats.refused += !!err;
 }
 
 enum rnic_rd_kind rnic_rd_atomic(struct rnic_rd *rd, const struct rnic_rd_atomic *a,
@@ -290,23 +272,24 @@ refused:
 	return RNIC_RD_ERROR_RSP;
 }
 
-static void run_atomic(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
+static void run_atomic(struct rnic_rd_peer *peer, const struct wire_atomic_req *a,
+		       struct rnic_rd_job *job)
 {
-	const struct wire_atomic_req *a = &ev->atomic;
 	bool add = a->op == WIRE_ATOMIC_FETCH_ADD;
 	struct rnic_rd_atomic in = {.add = add,
 				    .rkey = a->stag,
 				    .addr = a->to,
 				    .arg = {add ? a->add_swap : a->compare, a->add_swap}};
-	struct rnic_rd_job job = {.handle = a->id};
-	enum rnic_rd_kind kind = rnic_rd_atomic(peer->rd, &in, &job.value);
 
-	owe_response(peer, ev, kind, job);
+	job->handle = a->id;
+	job->msg.kind = (uint8_t)rnic_rd_atomic(peer->rd, &in, &job->value);
 }
 
 /* False: it has to wait. */
 static bool run(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
 {
+	struct rnic_rd_job *job;
+
 	if (ev->opcode == EVENT_SKIP) {
 		skipped(peer, ev->ssn);
 		return true;
@@ -317,10 +300,19 @@ static bool run(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev)
 	}
 	if (peer->n_jobs >= RNIC_RD_READS)
 		return false;
+	/* Before it is executed: without memory it waits, and the peer's timer tries again. */
+	job = calloc(1, sizeof(*job));
+	if (!job)
+		return false;
+	job->msg.path = ev->from;
+	job->msg.lane = RNIC_RD_RSP;
+	job->msg.n = 1;
 	if (ev->opcode == WIRE_OP_READ_REQ)
-		run_read(peer, ev);
+		run_read(peer, &ev->read, job);
 	else
-		run_atomic(peer, ev);
+		run_atomic(peer, &ev->atomic, job);
+	peer->n_jobs++;
+	rnic_rd_send(peer, &job->msg);
 	return true;
 }
 

@@ -372,6 +372,10 @@ void rnic_rd_peer_fire(struct rnic_timer *t, uint64_t now)
 		peer->rnr = false;
 		rnic_rd_pump(peer);
 	}
+	if (peer->n_events) { /* there may have been no memory for an answer */
+		rnic_rd_events(peer);
+		rnic_rd_pump(peer);
+	}
 	if (!peer->reads && !peer->rnr && !peer->n_holds && !peer->n_events)
 		return;
 	if (now > peer->heard && now - peer->heard > PROBE_NS / 2 && peer->reply)

@@ -46,7 +46,7 @@ static bool ring_sleep(struct rnic_ring *ring, bool asleep)
 	/* Once more: what came before the flag was seen rings no bell. */
 	if (s->link.tx.full)
 		rnic_rd_shm_pump(s);
-	return shm_ring_peek(&s->link.rx, &rec, &len) != 0;
+	return s->more || shm_ring_peek(&s->link.rx, &rec, &len) != 0;
 }
 
 static void shm_release(struct rnic_io *io)

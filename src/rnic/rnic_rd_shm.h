@@ -35,6 +35,7 @@ struct rnic_rd_shm {
 	struct list_head requests, responses; /* to be sent */
 	struct list_head sent;                /* requests that are not acknowledged */
 	uint32_t n_responses;
+	bool more;      /* a long response is to be continued in the next pass */
 	uint32_t seq;   /* of the next request */
 	bool open;      /* everything that went over UDP is done */
 	bool reachable; /* the peer can fetch from our memory */
@@ -58,10 +59,11 @@ struct rnic_rd_shm {
 		uint8_t reason;
 	} * naks; /* refusals to be told */
 	uint32_t n_naks, naks_cap;
-	bool active;   /* a request is half here */
-	bool has_wqe;  /* wqe holds a receive */
-	uint64_t got;  /* bytes of it */
-	uint64_t word; /* for the probe */
+	bool active;      /* a request is half here */
+	bool has_wqe;     /* wqe holds a receive */
+	uint64_t got;     /* bytes of it */
+	uint64_t fetched; /* bytes in this look, from the peer's memory */
+	uint64_t word;    /* for the probe */
 	struct rnic_rwqe *wqe;
 };
 

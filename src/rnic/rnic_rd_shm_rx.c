@@ -97,21 +97,30 @@ static bool mapped(const struct iovec *iov, int n)
 	return true;
 }
 
-/* Fetches a message from the sender's memory. 0, or 1: our memory is bad, 2: theirs, 3: the
- * record is nonsense. */
-static int fetch(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len,
+/* How long the memory is that a record names; 0: it is nonsense. */
+static uint32_t vec_len(const struct rec *r, const uint8_t *body, size_t len)
+{
+	struct iovec v[RNIC_MAX_SGE];
+	uint64_t sum = 0;
+
+	if (r->n > RNIC_MAX_SGE || len != r->n * sizeof(*v))
+		return 0;
+	memcpy(v, body, len);
+	for (int i = 0; i < r->n; i++)
+		sum += v[i].iov_len > UINT32_MAX ? UINT64_MAX / 64 : v[i].iov_len;
+	return sum > UINT32_MAX ? 0 : (uint32_t)sum;
+}
+
+/* Fetches a piece of a message from the sender's memory. 0, or 1: our memory is bad, 2:
+ * theirs. */
+static int fetch(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body,
 		 const struct iovec *to, int n_to)
 {
 	struct iovec from[RNIC_MAX_SGE];
-	uint64_t sum = 0;
 
-	if (!s->can_fetch || r->n > RNIC_MAX_SGE || len != r->n * sizeof(*from))
-		return 3;
-	memcpy(from, body, len);
-	for (int i = 0; i < r->n; i++)
-		sum += from[i].iov_len > UINT32_MAX ? UINT64_MAX / 64 : from[i].iov_len;
-	if (sum != r->len)
-		return 3;
+	memcpy(from, body, r->n * sizeof(*from));
+	for (int i = 0; i < n_to; i++)
+		s->fetched += to[i].iov_len;
 	if (!shm_copy_from(s->link.pid, (struct shm_vec){to, (unsigned long)n_to},
 			   (struct shm_vec){from, r->n}))
 		return 0;
@@ -137,11 +146,11 @@ static void send_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *b
 		if (rnic_mem_scatter(qp->e, pd, s->wqe->sge, s->wqe->num_sge, r->off, body,
 				     (uint32_t)len))
 			bad = IBV_WC_LOC_PROT_ERR;
-	} else if (rnic_mem_iov(qp->e, pd, s->wqe->sge, s->wqe->num_sge, 0, r->len,
-				IBV_ACCESS_LOCAL_WRITE, to, &n)) {
+	} else if (rnic_mem_iov(qp->e, pd, s->wqe->sge, s->wqe->num_sge, r->off,
+				vec_len(r, body, len), IBV_ACCESS_LOCAL_WRITE, to, &n)) {
 		bad = IBV_WC_LOC_PROT_ERR;
 	} else {
-		how = fetch(s, r, body, len, to, n);
+		how = fetch(s, r, body, to, n);
 		if (how == 1)
 			bad = IBV_WC_LOC_PROT_ERR;
 	}
@@ -150,8 +159,6 @@ static void send_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *b
 		refuse(s, WIRE_RD_OPERATION);
 	} else if (how == 2) {
 		refuse(s, 0);
-	} else if (how == 3) {
-		s->broken = true;
 	} else if (r->flags & REC_LAST) {
 		received(s, r, IBV_WC_SUCCESS);
 		executed(s);
@@ -179,15 +186,13 @@ static void write_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *
 	if (!err && r->op == REC_WRITE_IMM && !want_wqe(s))
 		return;
 	if (!err && r->flags & REC_DIRECT) {
-		struct iovec iov = {to, r->len};
+		struct iovec iov = {(uint8_t *)to + r->off, vec_len(r, body, len)};
 
-		how = fetch(s, r, body, len, &iov, 1);
+		how = fetch(s, r, body, &iov, 1);
 	} else if (!err && len) {
 		err = rnic_guard_copy((uint8_t *)to + r->off, body, len);
 	}
-	if (how == 3)
-		s->broken = true;
-	else if (err || how == 1)
+	if (err || how == 1)
 		refuse(s, err ? rnic_rd_reason(err) : WIRE_RD_OPERATION);
 	else if (how == 2)
 		refuse(s, 0);
@@ -298,13 +303,19 @@ static bool in_turn(struct rnic_rd_shm *s, const struct rec *r, size_t payload)
 
 static void request_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
 {
-	bool target = r->op != REC_SEND && r->op != REC_VOID;
-	bool data = r->op <= REC_WRITE_IMM && !(r->flags & REC_DIRECT);
-	size_t payload = data ? len - (target ? sizeof(struct rec_target) : 0) : 0;
+	bool target = r->op != REC_SEND && r->op != REC_VOID, data = r->op <= REC_WRITE_IMM;
+	size_t head = target ? sizeof(struct rec_target) : 0, payload = data ? len - head : 0;
 
-	if (target && len < sizeof(struct rec_target)) {
+	if (len < head) {
 		s->broken = true;
 		return;
+	}
+	if (data && r->flags & REC_DIRECT) {
+		payload = vec_len(r, body + head, len - head);
+		if (!payload || !s->can_fetch) {
+			s->broken = true;
+			return;
+		}
 	}
 	/* One that fails in the middle, or is told to wait, may be void at last. */
 	if (r->op == REC_VOID) {
@@ -496,7 +507,8 @@ bool rnic_rd_shm_look(struct rnic_rd_shm *s)
 	uint32_t len;
 	int n, ret = 0;
 
-	for (n = 0; n < LOOK_MAX && !s->broken && !s->bye; n++) {
+	s->fetched = 0;
+	for (n = 0; n < LOOK_MAX && s->fetched < REC_DIRECT_MAX && !s->broken && !s->bye; n++) {
 		struct rec r;
 
 		ret = shm_ring_peek(&s->link.rx, &rec, &len);
@@ -518,7 +530,7 @@ bool rnic_rd_shm_look(struct rnic_rd_shm *s)
 		rnic_rd_peer_dead(s->peer, IBV_WC_RETRY_EXC_ERR, "it has sent nonsense");
 		return true;
 	}
-	if (!n && !s->link.tx.full)
+	if (!n && !s->link.tx.full && !s->more)
 		return false;
 	s->peer->heard = s->rd->e->now;
 	rnic_rd_shm_pump(s);
@@ -526,7 +538,7 @@ bool rnic_rd_shm_look(struct rnic_rd_shm *s)
 		shm_link_ring_room(&s->link);
 	if (rnic_rd_shm_owes(s->peer) && rnic_rd_peer_wake(s->peer))
 		rnic_due_add(s->rd->e, rnic_rd_due_of(s->peer), s->rd->e->now);
-	return n;
+	return n || s->more;
 }
 
 void rnic_rd_shm_wake(struct rnic_rd *rd)

@@ -121,16 +121,19 @@ static bool push_void(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 	return true;
 }
 
-/* Only where the data is. True: done, false: the ring is full. */
+/* Only where the data is, of one piece. False: the ring is full. */
 static bool push_direct(struct rnic_rd_shm *s, struct rnic_rd_msg *m, enum rec_op op)
 {
 	struct rnic_swqe *w = rnic_rd_swqe(m);
 	size_t target = op == REC_SEND ? 0 : sizeof(struct rec_target);
+	uint32_t len = m->length - m->sent;
 	struct iovec iov[RNIC_MAX_SGE];
 	struct rec *r;
 	int n;
 
-	if (rnic_mem_iov(s->rd->e, s->rd->qp->ibv.pd, w->sge, w->num_sge, 0, w->length, 0, iov,
+	if (len > REC_DIRECT_MAX)
+		len = REC_DIRECT_MAX;
+	if (rnic_mem_iov(s->rd->e, s->rd->qp->ibv.pd, w->sge, w->num_sge, m->sent, len, 0, iov,
 			 &n)) {
 		spoiled(m, IBV_WC_LOC_PROT_ERR);
 		return push_void(s, m);
@@ -138,16 +141,19 @@ static bool push_direct(struct rnic_rd_shm *s, struct rnic_rd_msg *m, enum rec_o
 	r = reserve(s, op, target + (size_t)n * sizeof(*iov));
 	if (!r)
 		return false;
-	r->flags = REC_DIRECT | REC_LAST | rec_flags(w);
+	r->flags = REC_DIRECT | rec_flags(w) | (m->sent + len == m->length ? REC_LAST : 0);
 	r->n = (uint16_t)n;
 	r->seq = m->first;
 	r->imm = w->imm;
 	r->len = m->length;
+	r->off = m->sent;
 	if (target)
 		put_target(r->body, w, 0);
 	memcpy(r->body + target, iov, (size_t)n * sizeof(*iov));
 	commit(s, target + (size_t)n * sizeof(*iov));
-	m->sent = UINT32_MAX;
+	m->sent += len;
+	if (m->sent == m->length)
+		m->sent = UINT32_MAX;
 	return true;
 }
 
@@ -242,30 +248,40 @@ static bool push_request(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 		return push_read(s, m);
 	if (m->kind == RNIC_RD_ATOMIC)
 		return push_atomic(s, m);
-	/* What has begun in pieces goes on in pieces, also if the peer is found to be able. */
-	if (s->reachable && !m->sent && m->length >= REC_DIRECT_MIN && !rnic_rd_swqe(m)->inl)
-		return push_direct(s, m, op[m->kind]);
-	return push_piece(s, m, op[m->kind]);
+	/* What has begun one way goes on that way, also if the peer is found to be able. */
+	if (!m->sent)
+		m->direct = s->reachable && m->length >= REC_DIRECT_MIN && !rnic_rd_swqe(m)->inl;
+	return m->direct ? push_direct(s, m, op[m->kind]) : push_piece(s, m, op[m->kind]);
 }
 
-/* Straight into the requester's memory, which it has told. 0, or -errno when it must be
+/* A piece straight into the requester's memory, which it has told. False: what is left must be
  * tried through the ring. */
-static int push_into(struct rnic_rd_shm *s, struct rnic_rd_job *job, const void *from)
+static bool push_into(struct rnic_rd_shm *s, struct rnic_rd_job *job, uint8_t *from)
 {
-	struct iovec local = {(void *)from, job->msg.length};
+	struct rnic_rd_msg *m = &job->msg;
+	struct iovec local = {from + m->sent, m->length - m->sent}, to[RNIC_MAX_SGE];
+	int n;
 
-	if (!s->can_fetch || !job->n_iov || job->msg.length < REC_DIRECT_MIN)
-		return -EPERM;
-	return shm_copy_to(s->link.pid, (struct shm_vec){&local, 1},
-			   (struct shm_vec){job->iov, (unsigned long)job->n_iov});
+	if (!s->can_fetch || !job->n_iov || m->length < REC_DIRECT_MIN)
+		return false;
+	if (local.iov_len > REC_DIRECT_MAX)
+		local.iov_len = REC_DIRECT_MAX;
+	n = rec_cut(job->iov, job->n_iov, m->sent, local.iov_len, to);
+	if (shm_copy_to(s->link.pid, (struct shm_vec){&local, 1},
+			(struct shm_vec){to, (unsigned long)n})) {
+		job->n_iov = 0;
+		return false;
+	}
+	m->sent += (uint32_t)local.iov_len;
+	return true;
 }
 
 /* A response, or a piece of it. */
 static bool push_response(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 {
 	struct rnic_rd_job *job = rnic_rd_job(m);
-	uint32_t n = m->length - m->sent;
 	enum rnic_mem_error err = RNIC_MEM_OK;
+	uint32_t n;
 	void *from = NULL;
 	struct rec *r;
 
@@ -283,8 +299,11 @@ static bool push_response(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 	if (m->length)
 		err = rnic_mem_remote(s->rd->e, s->rd->qp->ibv.pd, job->rkey, job->addr, m->length,
 				      IBV_ACCESS_REMOTE_READ, &from);
-	if (!err && !m->sent && !push_into(s, job, from))
-		n = 0, m->sent = m->length; /* only the news is left */
+	if (!err && m->sent < m->length && push_into(s, job, from) && m->sent < m->length) {
+		s->more = true; /* after others had their turn */
+		return false;
+	}
+	n = m->length - m->sent;
 	if (n > REC_PIECE)
 		n = REC_PIECE;
 	/* Room for the other case, too. */
@@ -356,6 +375,7 @@ void rnic_rd_shm_pump(struct rnic_rd_shm *s)
 {
 	struct rnic_rd_msg *m;
 
+	s->more = false;
 	if (s->link.state != SHM_LINK_UP || !tell_all(s))
 		goto out;
 	while ((m = list_first(&s->responses, struct rnic_rd_msg, link))) {

@@ -21,6 +21,8 @@
 #define AHEAD (UINT32_C(1) << 29)
 /* How often a peer that has no receive is asked again, in case its word was lost. */
 #define RNR_PROBE_NS (50 * UTIL_NS_PER_MS)
+/* When to try again what there was no memory for. */
+#define NO_MEMORY_NS (10 * UTIL_NS_PER_MS)
 /* A machine that says that nobody listens is believed after this long. */
 #define REFUSED_NS UTIL_NS_PER_S
 
@@ -208,8 +210,11 @@ static bool send_one(struct rnic_rd_path *path, uint64_t now)
 		return false;
 	}
 	lane = &peer->lane[m->lane];
-	if (rd_board_send(&lane->board, &path->p, m->first + i, (uint32_t)len, now))
-		return false; /* no memory: the next acknowledgement or timer tries again */
+	if (rd_board_send(&lane->board, &path->p, m->first + i, (uint32_t)len, now)) {
+		path->no_memory = true;
+		rnic_timer_arm(path->rd->e, &path->timer, now + NO_MEMORY_NS);
+		return false;
+	}
 	peer->rd->stats.resent += !!lost;
 	if (!lost)
 		m->sent = i + 1;
@@ -540,6 +545,9 @@ void rnic_rd_path_fire(struct rnic_timer *t, uint64_t now)
 	if (rd_path_expire(&path->p, now)) {
 		if (rd_path_silent(&path->p))
 			rescue(path, now);
+		pump_path(path, now);
+	} else if (path->no_memory) {
+		path->no_memory = false;
 		pump_path(path, now);
 	}
 	rnic_rd_path_arm(path);
