@@ -62,6 +62,7 @@ port=18615
 server_pid='' client_pid='' router_pid=''
 failed=0
 files=()
+same_results=() same_targets=()
 
 cleanup() {
 	local pid
@@ -142,79 +143,142 @@ part() {
 	fi
 }
 
+# wait_listening PORT: until a server that was just started is there.
+wait_listening() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		ss -ltn "sport = :$1" | grep -q LISTEN && return
+		sleep 0.02
+	done
+}
+
+server_end() {
+	kill "$server_pid" 2>/dev/null
+	wait "$server_pid" 2>/dev/null
+	server_pid=''
+}
+
 # rd_local TEST SIZE: RD between two processes of one host, through shared memory: the median of
-# half a round trip in microseconds, or of a stream in MB/s.
+# half a round trip in microseconds, or the MB/s of one stream from its begin to its end, since
+# ucx_perftest has no median of that.
 rd_local() {
-	local column=6
-	[ "$1" = lat ] || column=5
-	port=$((port + 1))
-	WEFT_ADDR=127.0.0.1 WEFT_RD_SHM=on "${run[@]}" "$PERF" server -p "$port" \
-		"${perf_options[@]}" </dev/null >/dev/null 2>&1 &
+	local -x WEFT_ADDR=127.0.0.1 WEFT_RD_SHM=on
+	local rounds=(-r 5)
+	[ "$1" = lat ] || rounds=(-r 1 -t 250)
+	timeout 60 "${run[@]}" "$PERF" server -p "$port" "${perf_options[@]}" </dev/null >/dev/null 2>&1 &
 	server_pid=$!
-	for ((i = 0; i < 100; i++)); do
-		ss -ltn "sport = :$port" | grep -q LISTEN && break
-		sleep 0.02
-	done
-	WEFT_ADDR=127.0.0.1 WEFT_RD_SHM=on timeout 30 "${run[@]}" "$PERF" "$1" -k rd -s "$2" -r 5 \
+	wait_listening "$port"
+	timeout 30 "${run[@]}" "$PERF" "$1" -k rd -s "$2" "${rounds[@]}" -q -j - \
 		-p "$port" "${perf_options[@]}" 127.0.0.1 </dev/null 2>/dev/null |
-		awk -v c=$column '$1 == "rd" { print $c }'
-	kill "$server_pid" 2>/dev/null
-	wait "$server_pid" 2>/dev/null
-	server_pid=''
+		"$PERF" plot /dev/stdin 2>/dev/null | awk 'NF == 2 { print $2 }'
+	server_end
 }
 
-# ucx_local TRANSPORTS TEST SIZE COUNT: the same of ucx_perftest's tag matching, as it reports it
-# over all.
+# ucx_local TRANSPORTS TEST SIZE COUNT: the same of ucx_perftest's tag matching. Its last line is
+#   iterations, latency: median average overall, MB/s: average overall, messages/s: ...
+# and its MB are 2^20 bytes, ours 10^6.
 ucx_local() {
-	local column=4 cpus
-	[ "$2" = tag_lat ] || column=6
-	cpus=$(nproc)
-	port=$((port + 1))
-	UCX_TLS=$1 taskset -c $((cpus > 1 ? 1 : 0)) timeout 30 ucx_perftest -p "$port" \
-		</dev/null >/dev/null 2>&1 &
+	local -x UCX_TLS=$1
+	taskset -c 1 timeout 30 ucx_perftest -p "$port" </dev/null >/dev/null 2>&1 &
 	server_pid=$!
-	for ((i = 0; i < 100; i++)); do
-		ss -ltn "sport = :$port" | grep -q LISTEN && break
-		sleep 0.02
-	done
-	UCX_TLS=$1 timeout 30 taskset -c 0 ucx_perftest 127.0.0.1 -p "$port" -t "$2" -s "$3" \
-		-n "$4" -f </dev/null 2>/dev/null | awk -v c=$column 'NF >= 8 { v = $c } END { print v }'
-	kill "$server_pid" 2>/dev/null
-	wait "$server_pid" 2>/dev/null
-	server_pid=''
+	wait_listening "$port"
+	timeout 30 taskset -c 0 ucx_perftest 127.0.0.1 -p "$port" -t "$2" -s "$3" -n "$4" -f \
+		</dev/null 2>/dev/null |
+		awk -v lat="$([ "$2" = tag_lat ] && echo 1)" \
+			'$NF + 0 > 0 && NF >= 8 { v = lat ? $(NF - 6) : $(NF - 2) * 1.048576 }
+			END { if (v > 0) print v }'
+	server_end
 }
 
-# same_host_row WHAT TEST SIZE UCX_TEST COUNT: in turn, three times; medians.
+# quantile Q VALUE...: of those that are there.
+quantile() {
+	local q=$1
+	shift
+	printf '%s\n' "$@" | grep . | sort -g | awk -v q="$q" '{ v[NR] = $1 } END {
+		if (!NR)
+			exit
+		i = int(1 + (NR - 1) * q)
+		printf "%.6g\n", v[i] + (1 + (NR - 1) * q - i) * (v[i < NR ? i + 1 : i] - v[i]) }'
+}
+
+# pairwise A... -- B...: the quotients, one for each round that has both.
+pairwise() {
+	awk 'BEGIN { for (n = 1; ARGV[n] != "--"; n++)
+			;
+		for (i = 1; i < n; i++)
+			if (ARGV[i] > 0 && ARGV[n + i] > 0)
+				printf "%.4f\n", ARGV[i] / ARGV[n + i] }' "$@"
+}
+
+numbers() { [ $# -eq 0 ] || printf '%s\n' "$@" | sed 's/^$/null/' | paste -sd,; }
+
+# same_host_row TEST SIZE COUNT: RD and UCX in turn, five times each, and the ratio of those that
+# ran one after the other. The cores of a virtual machine may be moved at any time, which makes
+# everything here two or three times as long: only neighbours can be compared. RD is held to UCX
+# without cma, which moves a message as RD moves a short one: through a buffer.
 same_host_row() {
-	local what=$1 test=$2 size=$3 ucx_test=$4 count=$5 round
-	local rd=() posix=() cma=()
-	for ((round = 0; round < 3; round++)); do
+	local test=$1 size=$2 count=$3 what=latency unit=usec relation='<=' pass=false mark=MISS i
+	local rd=() posix=() cma=() pairs=() m q1 q3
+	[ "$test" = lat ] || what=bandwidth unit=MBps relation='>='
+	for ((i = 0; i < 5; i++)); do
+		port=$((port + 1))
 		rd+=("$(rd_local "$test" "$size")")
-		posix+=("$(ucx_local posix,self "$ucx_test" "$size" "$count")")
-		cma+=("$(ucx_local posix,cma,self "$ucx_test" "$size" "$count")")
+		port=$((port + 1))
+		posix+=("$(ucx_local posix,self "tag_$test" "$size" "$count")")
+		[ $quick = no ] || continue
+		port=$((port + 1))
+		cma+=("$(ucx_local posix,cma,self "tag_$test" "$size" "$count")")
 	done
-	median() { printf '%s\n' "$@" | sort -n | sed -n 2p; }
-	printf '%-22s %10s %12s %16s\n' "$what" "$(median "${rd[@]}")" \
-		"$(median "${posix[@]}")" "$(median "${cma[@]}")"
+	mapfile -t pairs < <(pairwise "${rd[@]}" -- "${posix[@]}")
+	m=$(quantile 0.5 "${pairs[@]}") q1=$(quantile 0.25 "${pairs[@]}")
+	q3=$(quantile 0.75 "${pairs[@]}")
+	if [ -z "$m" ]; then
+		progress "same host: $what at $size bytes could not be measured"
+		failed=1
+		return
+	fi
+	! awk "BEGIN { exit !($m $relation 1) }" || pass=true mark=PASS
+	printf '%-9s %8d %-4s %9s %10s %14s   %s [%s .. %s], %s 1 %s\n' "$what" "$size" "$unit" \
+		"$(quantile 0.5 "${rd[@]}")" "$(quantile 0.5 "${posix[@]}")" \
+		"$(quantile 0.5 "${cma[@]}")" "$m" "$q1" "$q3" "$relation" $mark
+	same_results+=("{\"test\": \"$test\", \"size\": $size, \"unit\": \"$unit\",
+ \"rd\": [$(numbers "${rd[@]}")], \"ucx_posix\": [$(numbers "${posix[@]}")],
+ \"ucx_posix_cma\": [$(numbers "${cma[@]}")]}")
+	same_targets+=("{\"what\": \"$what at $size bytes: rd / ucx posix\", \"value\": $m,
+ \"q1\": $q1, \"q3\": $q3, \"relation\": \"$relation\", \"limit\": 1.0, \"pass\": $pass}")
+}
+
+joined() {
+	local IFS=,
+	echo "$*"
 }
 
 # RD through shared memory beside UCX. Needs a loopback interface of its own.
 same_host() {
-	progress "same host"
+	progress "same-host"
 	if ! command -v ucx_perftest >/dev/null; then
 		echo "# same host: ucx_perftest is not installed (Debian: ucx-utils)"
 		return
 	fi
+	if [ "$(nproc)" -lt 2 ]; then
+		echo "# same host: two processes that poll need two cores"
+		return
+	fi
 	ip link set lo up 2>/dev/null
-	echo
 	echo "# two processes of one host: RD through shared memory, and ucx_perftest (tag matching)"
-	echo "#                              RD    UCX posix    UCX posix,cma"
-	same_host_row "8 bytes [usec]" lat 8 tag_lat 200000
-	[ $quick = yes ] || same_host_row "1 KB [usec]" lat 1024 tag_lat 100000
-	same_host_row "8 KB [usec]" lat 8192 tag_lat 50000
-	[ $quick = yes ] || same_host_row "8 KB [MB/s]" bw 8192 tag_bw 200000
-	same_host_row "64 KB [MB/s]" bw 65536 tag_bw 20000
-	same_host_row "1 MB [MB/s]" bw 1048576 tag_bw 2000
+	echo "# in turn; medians, and the median [quartiles] of the ratios of neighbours"
+	echo "#           #bytes             RD  UCX posix  UCX posix,cma   RD / UCX posix"
+	same_host_row lat 8 200000
+	[ $quick = yes ] || same_host_row lat 1024 100000
+	same_host_row lat 8192 50000
+	[ $quick = yes ] || same_host_row bw 8192 200000
+	same_host_row bw 65536 20000
+	same_host_row bw 1048576 2000
+	echo
+	printf '{"program": "bench.sh", "command": "same-host",\n"results": [%s],\n"targets": [%s]}\n' \
+		"$(joined "${same_results[@]}")" "$(joined "${same_targets[@]}")" \
+		>"$out/same-host.json"
+	files+=("$out/same-host.json")
 }
 
 # One document of all parts, made of whole documents.

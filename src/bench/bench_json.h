@@ -26,7 +26,7 @@ bool bench_json_is_table(const struct bench_opts *opts); /* tables belong on std
 __attribute__((format(printf, 2, 3))) void bench_progress(const struct bench_opts *opts,
 							  const char *fmt, ...);
 
-/* report and plot: commands on files that were written earlier. 0, 1 or 3, see --help. */
+/* report and plot: commands on files that were written earlier. 0 to 3, see --help. */
 int bench_summary_report(const struct bench_opts *opts);
 int bench_summary_plot(const struct bench_opts *opts);
 

@@ -167,6 +167,25 @@ static void print_side(const char *what, int side, const struct level *l, size_t
 	}
 }
 
+/* What an idle peer may cost is asked at every number of peers that has a target. */
+static json_t *targets_json(const char *kind, const struct level *l, size_t n)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < n; i++) {
+		const struct bench_target *t = bench_target_find("peers", kind, "", l[i].n);
+		double heap = per(l[i].idle[0].heap, l[0].connected[0].heap, l[i].n);
+		char what[64];
+
+		if (!t)
+			continue;
+		snprintf(what, sizeof(what), "heap per idle peer, %u peers [bytes]: %s", l[i].n,
+			 kind);
+		json_array_append_new(list, bench_json_target(what, t, heap, NULL));
+	}
+	return list;
+}
+
 static int report(struct bench_env *env, const struct bench_opts *opts, const struct level *l,
 		  size_t n)
 {
@@ -177,6 +196,7 @@ static int report(struct bench_env *env, const struct bench_opts *opts, const st
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, level_json(&l[i]));
 	json_object_set_new(doc, "results", list);
+	json_object_set_new(doc, "targets", targets_json(rd ? "rd" : "rc", l, n));
 	json_object_set_new(doc, "type", json_string(rd ? "rd" : "rc"));
 	if (!rd)
 		json_object_set_new(doc, "kernel_objects_per_socket",

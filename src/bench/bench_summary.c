@@ -4,6 +4,13 @@
 
 #include "bench_json.h"
 
+static int which_file(const struct bench_opts *opts)
+{
+	fprintf(stderr, "weft-perf: %s: %s? Try `weft-perf --help`.\n", opts->command,
+		opts->n_args ? "which of these files" : "which file");
+	return 2;
+}
+
 static json_t *load(const char *path)
 {
 	json_error_t err;
@@ -14,17 +21,31 @@ static json_t *load(const char *path)
 	return doc;
 }
 
-/* One line of the table; returns whether the target was met. */
-static bool print_target(const json_t *t)
+/* The part of the benchmark that a file holds: its name without directory and suffix. */
+static int part_name(const char *path, const char **name)
+{
+	const char *slash = strrchr(path, '/'), *dot;
+
+	*name = slash ? slash + 1 : path;
+	dot = strrchr(*name, '.');
+	return (int)(dot && dot != *name ? (size_t)(dot - *name) : strlen(*name));
+}
+
+/* One line of the table; returns whether the target was met. The same may be asked of several
+ * parts, so each line begins with its own. */
+static bool print_target(const char *path, const json_t *t)
 {
 	const json_t *q1 = json_object_get(t, "q1"), *q3 = json_object_get(t, "q3");
 	bool pass = json_is_true(json_object_get(t, "pass"));
 	char spread[32] = "";
+	const char *part;
+	int len = part_name(path, &part);
 
 	if (json_is_number(q1) && json_is_number(q3))
 		snprintf(spread, sizeof(spread), "[%.3f .. %.3f]", json_number_value(q1),
 			 json_number_value(q3));
-	printf("%-44s %12.3f  %-16s %s %.2f  %s\n", json_string_value(json_object_get(t, "what")),
+	printf("%-20.*s %-44s %9.3f  %-16s %s %.2f  %s\n", len, part,
+	       json_string_value(json_object_get(t, "what")),
 	       json_number_value(json_object_get(t, "value")), spread,
 	       json_string_value(json_object_get(t, "relation")),
 	       json_number_value(json_object_get(t, "limit")), pass ? "PASS" : "MISS");
@@ -35,7 +56,9 @@ int bench_summary_report(const struct bench_opts *opts)
 {
 	bool all = true, readable = true, busy = false;
 
-	printf("%-45s%12s  %-16s %s\n", "# target", "median", "quartiles", "limit");
+	if (!opts->n_args)
+		return which_file(opts);
+	printf("%-20s %-44s %9s  %-16s %s\n", "# part", "target", "median", "quartiles", "limit");
 	for (int i = 0; i < opts->n_args; i++) {
 		json_t *doc = load(opts->args[i]), *t;
 		size_t k;
@@ -45,7 +68,7 @@ int bench_summary_report(const struct bench_opts *opts)
 			continue;
 		}
 		json_array_foreach (json_object_get(doc, "targets"), k, t)
-			all = print_target(t) && all;
+			all = print_target(opts->args[i], t) && all;
 		if (json_number_value(json_object_get(doc, "preemptions_per_second")) > BENCH_BUSY)
 			busy = true;
 		json_decref(doc);
@@ -69,9 +92,12 @@ static const json_t *median_of(const json_t *result)
  * blank lines apart, as gnuplot's `index` wants them. */
 int bench_summary_plot(const struct bench_opts *opts)
 {
-	json_t *doc = opts->n_args == 1 ? load(opts->args[0]) : NULL, *r;
+	json_t *doc, *r;
 	size_t k;
 
+	if (opts->n_args != 1)
+		return which_file(opts);
+	doc = load(opts->args[0]);
 	if (!doc)
 		return 1;
 	for (int i = 0; bench_kinds[i]; i++) {

@@ -79,6 +79,22 @@ static struct bench_env make_env(const struct bench_opts *opts, enum bench_role 
 	};
 }
 
+/* 0, or -errno after a word on what is wrong. */
+static int reach(struct bench_env *env, const struct bench_opts *opts)
+{
+	const char *host = opts->args[0];
+	int ret = bench_ctl_connect(&env->ctl, host, opts->port, opts->wait_ms);
+
+	if (!ret)
+		return hello(env);
+	if (ret == -ECONNREFUSED)
+		fprintf(stderr,
+			"weft-perf: nobody listens on port %d of %s; "
+			"start `weft-perf server` there first\n",
+			opts->port, host);
+	return ret;
+}
+
 static int client(const struct bench_opts *opts)
 {
 	struct bench_env env = make_env(opts, BENCH_CLIENT);
@@ -95,9 +111,7 @@ static int client(const struct bench_opts *opts)
 	if (ret)
 		goto out;
 	pin(opts, 0);
-	ret = bench_ctl_connect(&env.ctl, opts->args[0], opts->port, opts->wait_ms);
-	if (!ret)
-		ret = hello(&env);
+	ret = reach(&env, opts);
 	if (!ret) {
 		ret = run_client(opts, &env, &watch);
 		bench_ctl_send(&env.ctl, &bye);

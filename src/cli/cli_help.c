@@ -15,7 +15,8 @@ void cli_print_help(FILE *to)
 	fputs("Usage: weft COMMAND [OPTIONS] [ARGUMENTS]\n"
 	      "\n"
 	      "Weft runs RDMA programs on machines without RDMA hardware: a software RNIC in\n"
-	      "user space, without a kernel module and without root.\n"
+	      "user space, without a kernel module and without root. It has reliable datagrams\n"
+	      "besides, one queue pair for all peers, and builds clusters on one machine.\n"
 	      "\n"
 	      "Commands:\n",
 	      to);
@@ -36,7 +37,7 @@ void cli_print_help(FILE *to)
 	      "\n"
 	      "Exit codes: 0 done; 1 what was run or examined failed; 2 wrong usage, or it\n"
 	      "can not be done here. Manual pages: weft(1), weft-verbs(1), weft-lab(1),\n"
-	      "weft-run(1), weft-info(1), weft-tunables(7).\n",
+	      "weft-run(1), weft-info(1), weft-perf(1), weft-tunables(7), weftdv(7).\n",
 	      to);
 }
 

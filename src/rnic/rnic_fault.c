@@ -209,6 +209,13 @@ int rnic_fault_parse(struct rnic_fault *f, const char *spec, char *why, size_t s
 	return 0;
 }
 
+int rnic_fault_check(const char *spec, char *why, size_t size)
+{
+	struct rnic_fault parsed = {0};
+
+	return *spec ? parse_items(&parsed, spec, why, size) : 0;
+}
+
 bool rnic_fault_any(const struct rnic_fault *f)
 {
 	return f->loss || f->dup || f->corrupt || f->reorder || f->delay;

@@ -40,6 +40,8 @@ struct rnic_fault_verdict {
 /* Reads a specification; NULL or empty: no faults. 0, or -EINVAL with what is wrong and what
  * would be right in why. */
 int rnic_fault_parse(struct rnic_fault *f, const char *spec, char *why, size_t size);
+/* The same question, without an answer: draws no seed and logs nothing. */
+int rnic_fault_check(const char *spec, char *why, size_t size);
 bool rnic_fault_any(const struct rnic_fault *f);
 /* What happens to the next datagram, of len bytes. */
 struct rnic_fault_verdict rnic_fault_next(struct rnic_fault *f, size_t len);

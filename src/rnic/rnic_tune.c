@@ -1,4 +1,24 @@
+#include <errno.h>
+#include <stdio.h>
+
+#include "wire_rd.h"
+#include "rnic_fault.h"
 #include "rnic_tune.h"
+
+static int check_fault(const char *text, uint64_t num, char *why, size_t why_len)
+{
+	(void)num;
+	return rnic_fault_check(text, why, why_len);
+}
+
+static int check_mtu(const char *text, uint64_t num, char *why, size_t why_len)
+{
+	(void)text;
+	if (!num || num >= WIRE_RD_MTU_MIN)
+		return 0;
+	snprintf(why, why_len, "too small: expected 0, or a number from %d on", WIRE_RD_MTU_MIN);
+	return -EINVAL;
+}
 
 const struct util_tunable rnic_tunables[] = {
 	[RNIC_TUNE_DEVICE] = {.name = "WEFT_DEVICE",
@@ -37,15 +57,18 @@ const struct util_tunable rnic_tunables[] = {
 			    .max = 64000,
 			    .help = "Largest payload of one segment of an RC or UC stream, in "
 				    "bytes."},
-	[RNIC_TUNE_GUARD] = {.name = "WEFT_GUARD",
-			     .type = UTIL_TUNE_BOOL,
-			     .def = "on",
-			     .help = "Catch faults in registered memory that the application has "
-				     "unmapped (a handler for SIGSEGV and SIGBUS that passes on "
-				     "every other fault), so that they become completion errors. A program that installs "
-				     "a handler of its own after opening the device takes this over."},
+	[RNIC_TUNE_GUARD] =
+		{.name = "WEFT_GUARD",
+		 .type = UTIL_TUNE_BOOL,
+		 .def = "on",
+		 .help = "Catch faults in registered memory that the application has "
+			 "unmapped (a handler for SIGSEGV and SIGBUS that passes on "
+			 "every other fault), so that they become completion errors. A program "
+			 "that installs "
+			 "a handler of its own after opening the device takes this over."},
 	[RNIC_TUNE_FAULT] = {.name = "WEFT_FAULT",
 			     .type = UTIL_TUNE_STR,
+			     .check = check_fault,
 			     .help = "Faults to make on purpose in the datagrams of reliable "
 				     "datagram queue pairs, as loss=0.05,dup=1%,corrupt=0.01,"
 				     "reorder=0.02,delay=2ms,seed=42: probabilities from 0 to 1 or "
@@ -74,8 +97,9 @@ const struct util_tunable rnic_tunables[] = {
 			      .type = UTIL_TUNE_UINT,
 			      .def = "0",
 			      .max = 65507,
+			      .check = check_mtu,
 			      .help = "Largest UDP payload that reliable datagram queue pairs send "
-				      "and ask for, in bytes; less than 256 counts as 256. 0: what "
-				      "the network interfaces carry in one packet."},
+				      "and ask for, in bytes, at least 256. 0: what the network "
+				      "interfaces carry in one packet."},
 	{0},
 };

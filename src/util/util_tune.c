@@ -148,8 +148,8 @@ void util_tune_type_str(const struct util_tunable *t, char *buf, size_t len)
 		snprintf(buf, len, "%s", kind);
 }
 
-int util_tune_parse(const struct util_tunable *t, const char *text, struct util_tune_value *v,
-		    char *why, size_t why_len)
+static int parse_typed(const struct util_tunable *t, const char *text, struct util_tune_value *v,
+		       char *why, size_t why_len)
 {
 	char want[160];
 	int ret = 0;
@@ -183,6 +183,17 @@ int util_tune_parse(const struct util_tunable *t, const char *text, struct util_
 	if (v->num < t->min)
 		return refuse(why, why_len, "%s=%s is too small: expected %s", t->name, text, want);
 	return 0;
+}
+
+int util_tune_parse(const struct util_tunable *t, const char *text, struct util_tune_value *v,
+		    char *why, size_t why_len)
+{
+	int ret = parse_typed(t, text, v, why, why_len);
+	char wrong[256];
+
+	if (ret || !t->check || !t->check(text, v->num, wrong, sizeof(wrong)))
+		return ret;
+	return refuse(why, why_len, "%s=%s: %s", t->name, text, wrong);
 }
 
 static struct util_tune_value current_value(const struct util_tunable *t)

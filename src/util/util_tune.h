@@ -43,6 +43,9 @@ struct util_tunable {
 	const char *help;    /* one or more sentences, without a line break */
 	uint64_t min, max;   /* UINT: the value, DURATION: ns; max 0 means no upper limit */
 	const char *choices; /* ENUM: "error|warn|info|debug" */
+	/* What the type can not say; NULL: nothing. 0, or -EINVAL with what is wrong and what
+	 * would be right in why. Pure. */
+	int (*check)(const char *text, uint64_t num, char *why, size_t why_len);
 };
 
 struct util_tune_value {

@@ -11,7 +11,7 @@ WEFT_BUILD=$BUILD timeout 170 "$SOURCE/scripts/bench.sh" --quick --out "$tmp/out
 all=$tmp/out/bench.json
 lat='."latency-8".results[]' bw='.bandwidth.results[]'
 
-holds 'keys == ["bandwidth", "idle", "latency-8", "peers", "peers-rd"]' "$all"
+holds 'keys - ["same-host"] == ["bandwidth", "idle", "latency-8", "peers", "peers-rd"]' "$all"
 holds "[$lat, $bw | select(has(\"error\"))] == []" "$all"
 holds "[$lat.kind] | contains([\"tcp\", \"rc\", \"udp\", \"ud\", \"uc\", \"rc-write\", \"rc-read\",
 	\"rd\", \"rd-write\", \"rd-read\"])" "$all"
@@ -44,4 +44,21 @@ holds '."peers-rd".results | (.[7].idle.client.heap - .[0].idle.client.heap) / 6
 # A thread that wakes up for nothing would show up here many times over.
 holds 'all(.idle.results[]; .cpu_ns < 1e6)' "$all"
 holds '[."latency-8", .bandwidth, .idle | .targets[]] | length == 11' "$all"
+# Sixty-four peers are too few to be judged.
+holds '."peers-rd".targets == []' "$all"
+
+# RD and UCX on one host, in pairs.
+if command -v ucx_perftest >/dev/null && [ "$(nproc)" -ge 2 ]; then
+	holds '[."same-host".results[] | [.test, .size]] ==
+		[["lat", 8], ["lat", 8192], ["bw", 65536], ["bw", 1048576]]' "$all"
+	holds 'all(."same-host".results[]; (.rd | length) == 5 and (.ucx_posix | length) == 5)' "$all"
+	holds 'all(."same-host".targets[]; .q1 <= .value and .value <= .q3 and .limit == 1)' "$all"
+	grep -q "^same-host  *latency at 8 bytes: rd / ucx posix " "$tmp/stdout" ||
+		fail "no target for the same host"
+fi
+# No target is listed twice: every row of the report is of one part, and says of which.
+holds '[to_entries[] | .key as $part | .value.targets[] | [$part, .what]] |
+	length == (unique | length)' "$all"
+grep -q "^latency-8  *latency at 8 bytes: rd / udp .*[PM][AI]SS$" "$tmp/stdout" ||
+	fail "the report does not say which part"
 echo "ok: $checks checks"

@@ -57,6 +57,7 @@ grep -q "a step failed" "$tmp/slow.err" || fail "no word on the failed step"
 timeout 30 "$PERF" lat -q --wait 200 -p "$(free_port)" 127.0.0.1 >"$tmp/nobody" 2>&1
 [ $? -eq 1 ] || fail "a missing server went unnoticed"
 grep -q refused "$tmp/nobody" || fail "no word on why"
+grep -q "start .weft-perf server. there first" "$tmp/nobody" || fail "no word on what to do"
 
 # A client that dies leaves no server behind.
 port=$(free_port)

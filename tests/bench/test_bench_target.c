@@ -63,6 +63,19 @@ static void reliable_datagrams_are_judged_twice(void **state)
 	assert_null(bench_target_find("bw", "rd", "rc", 65536));
 }
 
+/* At a thousand peers; at fewer, what a process needs without any weighs too much. */
+static void a_thousand_peers_cost_a_kilobyte_each(void **state)
+{
+	const struct bench_target *t = bench_target_find("peers", "rd", "", 1024);
+
+	(void)state;
+	assert_non_null(t);
+	assert_true(bench_target_met(t, 1024));
+	assert_false(bench_target_met(t, 1025));
+	assert_null(bench_target_find("peers", "rd", "", 512));
+	assert_null(bench_target_find("peers", "rc", "", 1024));
+}
+
 static void idle_means_not_a_nanosecond(void **state)
 {
 	const struct bench_target *t = bench_target_find("idle", "", "", 0);
@@ -86,6 +99,7 @@ int main(void)
 		cmocka_unit_test(latency_is_judged_at_eight_bytes),
 		cmocka_unit_test(bandwidth_is_judged_from_64_kib_up),
 		cmocka_unit_test(reliable_datagrams_are_judged_twice),
+		cmocka_unit_test(a_thousand_peers_cost_a_kilobyte_each),
 		cmocka_unit_test(idle_means_not_a_nanosecond),
 		cmocka_unit_test(no_result_meets_no_target),
 	};

@@ -23,6 +23,9 @@ done
 refuses "which command"
 refuses "not a command" frobnicate
 refuses "which host" lat
+refuses "report: which file" report
+refuses "plot: which file" plot
+refuses "plot: which of these files" plot a.json b.json
 refuses "from 1 to 65535" server -p 0
 refuses "from 1 to 65535" server -p 65536
 refuses "not a number" lat -n x 127.0.0.1
@@ -40,8 +43,12 @@ cat >"$tmp/good.json" <<'END'
  {"what": "b", "value": 0.9, "q1": 0.8, "q3": 1.0, "relation": ">=", "limit": 0.85, "pass": true}]}
 END
 "$PERF" report "$tmp/good.json" >"$tmp/out" || fail "report"
-grep -q "^a .*MISS" "$tmp/out" || fail "report: a missed target"
-grep -q "^b .*PASS" "$tmp/out" || fail "report: a met target"
+grep -q "^good  *a .*MISS" "$tmp/out" || fail "report: a missed target"
+grep -q "^good  *b .*PASS" "$tmp/out" || fail "report: a met target"
+# The same question to two parts: each answer says whose it is.
+mkdir "$tmp/a.b" && cp "$tmp/good.json" "$tmp/a.b/other"
+"$PERF" report "$tmp/good.json" "$tmp/a.b/other" >"$tmp/out" || fail "report of two files"
+grep -q "^good  *a " "$tmp/out" && grep -q "^other  *a " "$tmp/out" || fail "report: no part"
 "$PERF" report --strict "$tmp/good.json" >"$tmp/out"
 [ $? -eq 3 ] || fail "--strict did not notice a missed target"
 echo ok

@@ -55,6 +55,15 @@ check_eq "$(json '.tunables[] | select(.name == "WEFT_LOG") | [.value, .set] | t
 check_has "$(json '.tunables[] | select(.name == "WEFT_LOG") | .error')" \
 	"WEFT_LOG=loud is not understood"
 
+# So is one whose mistake is deeper than its type; and no seed is drawn only to look.
+for bad in WEFT_FAULT=lost=5% WEFT_RD_MTU=100; do
+	info_json env "$bad" "$WEFT" info
+	check_has "$(json ".tunables[] | select(.name == \"${bad%%=*}\") | .error")" "$bad: "
+done
+run env WEFT_FAULT=loss=5% "$WEFT" info
+check_eq "$err" ""
+check_lacks "$out" "NOT USED"
+
 # What is not installed is missing, with the way to get it.
 mkdir "$tmp/path"
 ln -s "$(command -v jq)" "$tmp/path/jq"

@@ -17,6 +17,14 @@ for flag in --help -h help "help help" "help --help"; do
 	check_eq "$err" ""
 done
 
+# Every manual page is named.
+run "$WEFT" --help
+for page in "$SOURCE"/docs/man/*.[17]*; do
+	page=${page##*/}
+	page=${page%.in}
+	check_has "$out" "${page%.*}(${page##*.})"
+done
+
 run "$WEFT" --version
 check_code 0
 check_eq "$out" "weft $VERSION"
