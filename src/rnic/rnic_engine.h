@@ -63,6 +63,7 @@ struct rnic_ring {
 	struct list_head link; /* on e->rings */
 	bool (*look)(struct rnic_ring *r);
 	bool (*sleep)(struct rnic_ring *r, bool asleep);
+	void (*revoke)(struct rnic_ring *r, uint32_t key); /* memory of this key is taken back */
 };
 
 #define RNIC_HOT 2 /* sockets that a poller tries before it asks epoll */

@@ -107,6 +107,15 @@ struct ibv_mr *rnic_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t i
 	return &mr->ibv;
 }
 
+/* Other processes of this host may be copying from it. */
+static void take_back(struct rnic_engine *e, uint32_t key)
+{
+	struct rnic_ring *r;
+
+	list_for_each (r, &e->rings, link)
+		r->revoke(r, key);
+}
+
 int rnic_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t len,
 		  int access)
 {
@@ -127,6 +136,7 @@ int rnic_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
 	if (err)
 		return err;
 	rnic_lock(e);
+	take_back(e, mr->ibv.lkey);
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		atomic_fetch_sub(&rnic_pd(mr->ibv.pd)->refs, 1);
 		atomic_fetch_add(&rnic_pd(pd)->refs, 1);
@@ -149,6 +159,7 @@ int rnic_dereg_mr(struct ibv_mr *mr)
 
 	rnic_lock(e);
 	rnic_table_del(e->mrs, mr->lkey);
+	take_back(e, mr->lkey);
 	rnic_unlock(e);
 	atomic_fetch_sub(&rnic_pd(mr->pd)->refs, 1);
 	free(mr);

@@ -62,7 +62,9 @@ struct rnic_rd_msg {
 	bool skip;      /* failed: what is left of it are empty packets */
 	bool numbered;  /* has its packet sequence numbers */
 	bool arrived;   /* all of it has; what was sent before it perhaps not */
-	bool direct;    /* shared memory: the receiver fetches it */
+	bool executed;  /* ... that too: it is on peer->unanswered, if anywhere */
+	bool direct;    /* shared memory: the receiver fetches it, ... */
+	uint8_t grant;  /* ... by this permission, counted from 1 */
 	uint32_t first; /* ... which begin here */
 	uint32_t n;     /* packets */
 	uint32_t sent;  /* packets from the first on that need no first transmission */
@@ -93,9 +95,6 @@ struct rnic_rd_job {
 	uint32_t rkey;
 	uint64_t addr;
 	uint64_t value; /* of an atomic; of an error its reason */
-	/* Shared memory: where the requester wants it. */
-	struct iovec *iov;
-	int n_iov;
 };
 
 struct rnic_rd_lane {
@@ -506,8 +505,11 @@ void rnic_rd_give_back(struct rnic_rd_peer *peer);
 /* Responses, however they came. `all`: there is no more, wherever the data went. */
 void rnic_rd_got_data(struct rnic_rd_peer *peer, uint32_t handle, uint64_t off,
 		      const uint8_t *payload, size_t len, bool all);
+/* The read that waits for this; NULL: nobody does. */
+struct rnic_rd_req *rnic_rd_reader(struct rnic_rd_peer *peer, uint32_t handle);
 void rnic_rd_got_value(struct rnic_rd_peer *peer, uint32_t handle, uint64_t value);
 void rnic_rd_got_error(struct rnic_rd_peer *peer, uint32_t handle, uint8_t reason);
+void rnic_rd_read_failed(struct rnic_rd_peer *peer, uint32_t handle, enum ibv_wc_status status);
 
 /* ---- rnic_rd_rsp.c: requests of peers ---- */
 

@@ -27,7 +27,8 @@ static void answered(struct rnic_rd_peer *peer, struct rnic_rd_req *r, enum ibv_
 		r->status = (uint8_t)status;
 	peer->reads--;
 	rnic_rd_number(peer, RNIC_RD_REQ);
-	if (r->msg.acked == r->msg.n) {
+	/* Else when that is known of all before it, too: until then it has its place among them. */
+	if (r->msg.executed) {
 		list_del(&r->msg.link);
 		rnic_rd_complete(r);
 	}
@@ -41,6 +42,11 @@ static struct rnic_rd_req *by_handle(struct rnic_rd_peer *peer, uint32_t handle,
 	if (!r || !r->msg.begun || r->msg.path->peer != peer)
 		return NULL;
 	return kind < 0 || r->msg.kind == kind ? r : NULL;
+}
+
+struct rnic_rd_req *rnic_rd_reader(struct rnic_rd_peer *peer, uint32_t handle)
+{
+	return by_handle(peer, handle, RNIC_RD_READ);
 }
 
 void rnic_rd_got_data(struct rnic_rd_peer *peer, uint32_t handle, uint64_t off,
@@ -90,6 +96,14 @@ void rnic_rd_got_error(struct rnic_rd_peer *peer, uint32_t handle, uint8_t reaso
 			 reason >= WIRE_RD_ACCESS && reason <= WIRE_RD_OPERATION
 				 ? rnic_rd_status(reason)
 				 : IBV_WC_BAD_RESP_ERR);
+}
+
+void rnic_rd_read_failed(struct rnic_rd_peer *peer, uint32_t handle, enum ibv_wc_status status)
+{
+	struct rnic_rd_req *r = by_handle(peer, handle, RNIC_RD_READ);
+
+	if (r)
+		answered(peer, r, status);
 }
 
 /* What nobody waits for any more is ignored, but counts as received. */

@@ -46,7 +46,48 @@ static bool ring_sleep(struct rnic_ring *ring, bool asleep)
 	/* Once more: what came before the flag was seen rings no bell. */
 	if (s->link.tx.full)
 		rnic_rd_shm_pump(s);
-	return s->more || shm_ring_peek(&s->link.rx, &rec, &len) != 0;
+	return shm_ring_peek(&s->link.rx, &rec, &len) != 0;
+}
+
+/* Memory of this key is taken back: who copies from it now gets nothing. */
+static void ring_revoke(struct rnic_ring *ring, uint32_t key)
+{
+	struct rnic_rd_shm *s = container_of(ring, struct rnic_rd_shm, ring);
+
+	for (uint64_t left = s->link.granted; left; left &= left - 1) {
+		int i = __builtin_ctzll(left);
+		struct rnic_rd_msg *m = s->granted[i];
+		bool named = m->lane == RNIC_RD_RSP && rnic_rd_job(m)->rkey == key;
+
+		for (int k = 0; m->lane == RNIC_RD_REQ && k < rnic_rd_swqe(m)->num_sge; k++)
+			named |= rnic_rd_swqe(m)->sge[k].lkey == key;
+		if (named)
+			shm_grant_revoke(&s->link, i);
+	}
+}
+
+/* Everything: before anybody hears that it is over. */
+static void revoke_all(struct rnic_rd_shm *s)
+{
+	for (uint64_t left = s->link.granted; left; left &= left - 1)
+		shm_grant_revoke(&s->link, __builtin_ctzll(left));
+}
+
+/* Responses that the peer has not copied yet. */
+static void drop_responses(struct rnic_rd_shm *s)
+{
+	struct rnic_rd_msg *m;
+
+	while ((m = list_first(&s->responses, struct rnic_rd_msg, link))) {
+		list_del(&m->link);
+		if (!m->grant)
+			free(m);
+	}
+	for (int i = 0; i < SHM_GRANTS; i++) {
+		if (s->granted[i] && s->granted[i]->lane == RNIC_RD_RSP)
+			free(s->granted[i]);
+		s->granted[i] = NULL;
+	}
 }
 
 static void shm_release(struct rnic_io *io)
@@ -69,6 +110,9 @@ static void shm_end(struct rnic_rd_shm *s)
 	if (s->peer)
 		s->peer->shm = NULL;
 	s->peer = NULL;
+	if (s->link.state == SHM_LINK_UP)
+		revoke_all(s);
+	drop_responses(s);
 	list_del(&s->all);
 	list_del(&s->ring.link);
 	s->link.fd = -1; /* closed with the descriptor's registration */
@@ -81,15 +125,15 @@ void rnic_rd_shm_fail(struct rnic_rd_shm *s, enum ibv_wc_status status)
 	struct list_head *lists[] = {&s->sent, &s->requests};
 	struct rnic_rd_msg *m;
 
+	if (s->link.state == SHM_LINK_UP)
+		revoke_all(s);
 	for (int i = 0; i < 2; i++)
 		while ((m = list_first(lists[i], struct rnic_rd_msg, link))) {
 			list_del(&m->link);
+			if (m->grant)
+				s->granted[m->grant - 1] = NULL;
 			rnic_rd_fail(rnic_rd_req(m), status);
 		}
-	while ((m = list_first(&s->responses, struct rnic_rd_msg, link))) {
-		list_del(&m->link);
-		free(m);
-	}
 	shm_end(s);
 }
 
@@ -181,8 +225,10 @@ static bool link_ready(struct rnic_io *io, uint32_t events)
 	if (ret > 0 && !was_up) {
 		link_up(s);
 	} else if (ret < 0 && was_up && s->peer) {
-		while (rnic_rd_shm_look(s) && io->fd >= 0)
-			; /* what it has said before it went */
+		/* What it has said before it went: no more records than there are places. */
+		for (unsigned int i = 0; i < RING_SIZE / SHM_RING_ALIGN && io->fd >= 0; i++)
+			if (!rnic_rd_shm_look(s))
+				break;
 		if (io->fd >= 0 && unused(s))
 			fall_back(s);
 		else if (io->fd >= 0)
@@ -208,6 +254,7 @@ static struct rnic_rd_shm *shm_new(struct rnic_rd *rd)
 	s->io = (struct rnic_io){.fd = -1, .ready = link_ready, .release = shm_release};
 	s->ring.look = ring_look;
 	s->ring.sleep = ring_sleep;
+	s->ring.revoke = ring_revoke;
 	s->since = util_now_ns();
 	list_init(&s->ring.link);
 	list_init(&s->all);
@@ -341,14 +388,10 @@ void rnic_rd_shm_shut(struct rnic_rd *rd)
 void rnic_rd_shm_discard(struct rnic_rd *rd)
 {
 	struct rnic_rd_shm *s;
-	struct rnic_rd_msg *m;
 
 	while ((s = list_first(&rd->links, struct rnic_rd_shm, all))) {
 		list_del(&s->all);
-		while ((m = list_first(&s->responses, struct rnic_rd_msg, link))) {
-			list_del(&m->link);
-			free(m);
-		}
+		drop_responses(s);
 		s->link.fd = -1;
 		shm_link_close(&s->link);
 		shm_release(&s->io);

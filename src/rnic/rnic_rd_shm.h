@@ -35,11 +35,11 @@ struct rnic_rd_shm {
 	struct list_head requests, responses; /* to be sent */
 	struct list_head sent;                /* requests that are not acknowledged */
 	uint32_t n_responses;
-	bool more;      /* a long response is to be continued in the next pass */
-	uint32_t seq;   /* of the next request */
-	bool open;      /* everything that went over UDP is done */
-	bool reachable; /* the peer can fetch from our memory */
-	bool can_fetch; /* we can from its */
+	struct rnic_rd_msg *granted[SHM_GRANTS]; /* what the peer may copy; a response is kept */
+	uint32_t seq;                            /* of the next request */
+	bool open;                               /* everything that went over UDP is done */
+	bool reachable;                          /* the peer can fetch from our memory */
+	bool can_fetch;                          /* we can from its */
 	bool rnr;
 	uint32_t rnr_seq;
 	uint64_t rnr_deadline;
@@ -54,6 +54,9 @@ struct rnic_rd_shm {
 	bool waiting;  /* request done + 1 was told to wait; others are discarded */
 	bool owe;      /* an acknowledgement */
 	bool owe_rnr, owe_ready, owe_found;
+	uint64_t owe_copied; /* grants of the peer that we do not need any more */
+	uint8_t op;          /* of the request that is half here, ... */
+	uint32_t len;        /* ... and its length */
 	struct {
 		uint32_t seq;
 		uint8_t reason;
@@ -94,10 +97,13 @@ static inline bool rnic_rd_shm_owes(const struct rnic_rd_peer *peer)
 {
 	const struct rnic_rd_shm *s = peer->shm;
 
-	return s && (s->owe || s->n_naks || s->owe_rnr || s->owe_ready || s->owe_found);
+	return s &&
+	       (s->owe || s->n_naks || s->owe_rnr || s->owe_ready || s->owe_found || s->owe_copied);
 }
 void rnic_rd_shm_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m);
 void rnic_rd_shm_pump(struct rnic_rd_shm *s);
+/* The peer may not copy what this message names any more. */
+void rnic_rd_shm_ungrant(struct rnic_rd_shm *s, struct rnic_rd_msg *m);
 void rnic_rd_shm_ack(struct rnic_rd_shm *s);
 void rnic_rd_shm_bye(struct rnic_rd_shm *s);
 /* A receive was posted. */

@@ -26,7 +26,8 @@ enum rec_op {
 	/* Once: where to find a word, what it is; and the answer, imm: it was found. */
 	REC_WORD,
 	REC_FOUND,
-	REC_BYE, /* the queue pair ends */
+	REC_BYE,    /* the queue pair ends */
+	REC_COPIED, /* imm: the grant of a response that is not needed any more */
 };
 
 enum rec_flag {
@@ -52,35 +53,18 @@ struct rec_target {
 	uint32_t rkey, handle;
 };
 
+/* With REC_DIRECT: by which permission, and where the data is. */
+struct rec_from {
+	uint32_t grant, word;
+	struct iovec iov[];
+};
+
 /* From here on it is cheaper to let the receiver fetch the data. */
 #define REC_DIRECT_MIN 16384
 /* ... in pieces of this size, so that others get their turn. */
 #define REC_DIRECT_MAX (1u << 20)
 /* Pieces of larger messages where the receiver cannot fetch. */
 #define REC_PIECE 16384
-
-/* Bytes [off, off + len) of a list of pieces; as many as there are, at most. */
-static inline int rec_cut(const struct iovec *in, int n, uint64_t off, uint64_t len,
-			  struct iovec *out)
-{
-	int got = 0;
-
-	for (int i = 0; i < n && len; i++) {
-		uint64_t part = in[i].iov_len;
-
-		if (off >= part) {
-			off -= part;
-			continue;
-		}
-		part -= off;
-		if (part > len)
-			part = len;
-		out[got++] = (struct iovec){(uint8_t *)in[i].iov_base + off, part};
-		len -= part;
-		off = 0;
-	}
-	return got;
-}
 
 static inline uint8_t rec_flags(const struct rnic_swqe *w)
 {

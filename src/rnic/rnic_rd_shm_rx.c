@@ -103,28 +103,30 @@ static uint32_t vec_len(const struct rec *r, const uint8_t *body, size_t len)
 	struct iovec v[RNIC_MAX_SGE];
 	uint64_t sum = 0;
 
-	if (r->n > RNIC_MAX_SGE || len != r->n * sizeof(*v))
+	if (r->n > RNIC_MAX_SGE || len != sizeof(struct rec_from) + r->n * sizeof(*v))
 		return 0;
-	memcpy(v, body, len);
+	memcpy(v, body + sizeof(struct rec_from), r->n * sizeof(*v));
 	for (int i = 0; i < r->n; i++)
 		sum += v[i].iov_len > UINT32_MAX ? UINT64_MAX / 64 : v[i].iov_len;
 	return sum > UINT32_MAX ? 0 : (uint32_t)sum;
 }
 
 /* Fetches a piece of a message from the sender's memory. 0, or 1: our memory is bad, 2:
- * theirs. */
+ * theirs, or it has been taken back meanwhile. */
 static int fetch(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body,
 		 const struct iovec *to, int n_to)
 {
-	struct iovec from[RNIC_MAX_SGE];
+	struct iovec iov[RNIC_MAX_SGE];
+	struct rec_from from;
 
-	memcpy(from, body, r->n * sizeof(*from));
+	memcpy(&from, body, sizeof(from));
+	memcpy(iov, body + sizeof(from), r->n * sizeof(*iov));
 	for (int i = 0; i < n_to; i++)
 		s->fetched += to[i].iov_len;
-	if (!shm_copy_from(s->link.pid, (struct shm_vec){to, (unsigned long)n_to},
-			   (struct shm_vec){from, r->n}))
-		return 0;
-	return mapped(to, n_to) ? 2 : 1;
+	if (shm_copy_from(s->link.pid, (struct shm_vec){to, (unsigned long)n_to},
+			  (struct shm_vec){iov, r->n}))
+		return mapped(to, n_to) ? 2 : 1;
+	return shm_grant_good(&s->link, from.grant, from.word) ? 0 : 2;
 }
 
 static void send_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
@@ -170,7 +172,7 @@ static void write_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *
 	struct rnic_qp *qp = s->rd->qp;
 	enum rnic_mem_error err = RNIC_MEM_OK;
 	struct rec_target t;
-	void *to;
+	void *to = NULL;
 	int how = 0;
 
 	if (len < sizeof(t)) {
@@ -205,7 +207,7 @@ static void write_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *
 
 static void owe_response(struct rnic_rd_shm *s, const struct rnic_rd_job *in)
 {
-	struct rnic_rd_job *job = malloc(sizeof(*job) + (size_t)in->n_iov * sizeof(*in->iov));
+	struct rnic_rd_job *job = malloc(sizeof(*job));
 
 	if (!job) {
 		s->broken = true;
@@ -213,38 +215,23 @@ static void owe_response(struct rnic_rd_shm *s, const struct rnic_rd_job *in)
 	}
 	*job = *in;
 	job->msg.lane = RNIC_RD_RSP;
-	job->iov = (struct iovec *)(job + 1);
-	if (in->n_iov)
-		memcpy(job->iov, in->iov, (size_t)in->n_iov * sizeof(*in->iov));
 	s->peer->n_jobs++;
 	rnic_rd_shm_send(s->peer, &job->msg);
 	executed(s);
 }
 
-static void read_in(struct rnic_rd_shm *s, const struct rec *r, const struct rec_target *t,
-		    const uint8_t *body, size_t len)
+static void read_in(struct rnic_rd_shm *s, const struct rec *r, const struct rec_target *t)
 {
 	struct rnic_rd_job job = {.handle = t->handle, .rkey = t->rkey, .addr = t->addr};
-	struct iovec iov[RNIC_MAX_SGE];
 	enum rnic_mem_error err = RNIC_MEM_OK;
-	uint64_t sum = 0;
 	void *ptr;
 
-	if (r->n > RNIC_MAX_SGE || len != r->n * sizeof(*iov)) {
-		s->broken = true;
-		return;
-	}
-	memcpy(iov, body, len);
-	for (int i = 0; i < r->n; i++)
-		sum += iov[i].iov_len > UINT32_MAX ? UINT64_MAX / 64 : iov[i].iov_len;
 	if (r->len)
 		err = rnic_mem_remote(s->rd->e, s->rd->qp->ibv.pd, t->rkey, t->addr, r->len,
 				      IBV_ACCESS_REMOTE_READ, &ptr);
 	job.msg.kind = err ? RNIC_RD_ERROR_RSP : RNIC_RD_READ_RSP;
 	job.msg.length = err ? 0 : r->len;
 	job.value = err ? rnic_rd_reason(err) : 0;
-	job.iov = iov;
-	job.n_iov = sum == r->len ? r->n : 0;
 	s->rd->stats.refused += !!err;
 	owe_response(s, &job);
 }
@@ -281,7 +268,7 @@ static void query_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *
 	}
 	memcpy(&t, body, sizeof(t));
 	if (r->op == REC_READ)
-		read_in(s, r, &t, body + sizeof(t), len - sizeof(t));
+		read_in(s, r, &t);
 	else
 		atomic_in(s, r, &t, body + sizeof(t), len - sizeof(t));
 }
@@ -291,12 +278,17 @@ static bool in_turn(struct rnic_rd_shm *s, const struct rec *r, size_t payload)
 {
 	if (r->seq != s->done + 1 || (s->waiting && r->off))
 		return false; /* behind one that was told to wait */
-	if (r->off != (s->active ? s->got : 0) || payload > r->len - r->off) {
+	/* All pieces of a message say the same of it. */
+	if (s->active ? r->off != s->got || r->op != s->op || r->len != s->len : r->off)
+		s->broken = true;
+	if (s->broken || r->off > r->len || payload > r->len - r->off) {
 		s->broken = true;
 		return false;
 	}
 	s->waiting = false;
 	s->active = true;
+	s->op = r->op;
+	s->len = r->len;
 	s->got = r->off + payload;
 	return true;
 }
@@ -358,7 +350,8 @@ static void acked(struct rnic_rd_shm *s, uint32_t ack)
 		struct rnic_rd_req *q = rnic_rd_req(m);
 
 		list_del(&m->link);
-		m->acked = m->n;
+		rnic_rd_shm_ungrant(s, m);
+		m->executed = true;
 		if (!q->handle || q->answered || q->status) {
 			if (q->handle && !q->answered)
 				s->peer->reads--;
@@ -434,6 +427,57 @@ static void word_in(struct rnic_rd_shm *s, const uint8_t *body, size_t len)
 	s->owe = true;
 }
 
+/* What a read of ours is answered with is in the peer's memory. */
+static void data_direct(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
+{
+	struct rnic_rd_req *q = rnic_rd_reader(s->peer, r->imm);
+	struct rnic_swqe *w = q ? rnic_rd_swqe(&q->msg) : NULL;
+	uint32_t n = vec_len(r, body, len);
+	struct iovec to[RNIC_MAX_SGE];
+	struct rec_from from;
+	int n_to, how = 0;
+
+	if (!n || !s->can_fetch) {
+		s->broken = true;
+		return;
+	}
+	memcpy(&from, body, sizeof(from));
+	if (from.grant >= SHM_GRANTS) {
+		s->broken = true;
+		return;
+	}
+	if (w && (r->off > w->length || n > w->length - r->off)) {
+		rnic_rd_got_error(s->peer, r->imm, 0);
+	} else if (w) {
+		if (rnic_mem_iov(s->rd->e, s->rd->qp->ibv.pd, w->sge, w->num_sge, r->off, n,
+				 IBV_ACCESS_LOCAL_WRITE, to, &n_to))
+			how = 1;
+		else
+			how = fetch(s, r, body, to, n_to);
+		if (how == 1)
+			rnic_rd_read_failed(s->peer, r->imm, IBV_WC_LOC_PROT_ERR);
+		else if (how == 2)
+			rnic_rd_got_error(s->peer, r->imm, WIRE_RD_OPERATION);
+		else if (r->flags & REC_LAST)
+			rnic_rd_got_data(s->peer, r->imm, r->off, NULL, 0, true);
+	}
+	if (r->flags & REC_LAST)
+		s->owe_copied |= UINT64_C(1) << from.grant;
+}
+
+/* The peer has copied a response of ours. */
+static void copied_in(struct rnic_rd_shm *s, const struct rec *r)
+{
+	struct rnic_rd_msg *m = r->imm < SHM_GRANTS ? s->granted[r->imm] : NULL;
+
+	if (!m || m->lane != RNIC_RD_RSP || m->sent != UINT32_MAX) {
+		s->broken = true;
+		return;
+	}
+	rnic_rd_shm_ungrant(s, m);
+	free(m);
+}
+
 static void response_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
 {
 	uint64_t value = 0;
@@ -447,7 +491,10 @@ static void response_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_
 	}
 	switch (r->op) {
 	case REC_DATA:
-		rnic_rd_got_data(s->peer, r->imm, r->off, body, len, r->flags & REC_LAST);
+		if (r->flags & REC_DIRECT)
+			data_direct(s, r, body, len);
+		else
+			rnic_rd_got_data(s->peer, r->imm, r->off, body, len, r->flags & REC_LAST);
 		break;
 	case REC_VALUE:
 		rnic_rd_got_value(s->peer, r->imm, value);
@@ -492,6 +539,9 @@ static void record(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *bo
 	case REC_BYE:
 		s->bye = true;
 		break;
+	case REC_COPIED:
+		copied_in(s, r);
+		break;
 	case REC_ACK:
 	case REC_NAK:
 		break;
@@ -530,7 +580,7 @@ bool rnic_rd_shm_look(struct rnic_rd_shm *s)
 		rnic_rd_peer_dead(s->peer, IBV_WC_RETRY_EXC_ERR, "it has sent nonsense");
 		return true;
 	}
-	if (!n && !s->link.tx.full && !s->more)
+	if (!n && !s->link.tx.full)
 		return false;
 	s->peer->heard = s->rd->e->now;
 	rnic_rd_shm_pump(s);
@@ -538,7 +588,7 @@ bool rnic_rd_shm_look(struct rnic_rd_shm *s)
 		shm_link_ring_room(&s->link);
 	if (rnic_rd_shm_owes(s->peer) && rnic_rd_peer_wake(s->peer))
 		rnic_due_add(s->rd->e, rnic_rd_due_of(s->peer), s->rd->e->now);
-	return n || s->more;
+	return n;
 }
 
 void rnic_rd_shm_wake(struct rnic_rd *rd)

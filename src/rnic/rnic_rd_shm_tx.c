@@ -75,7 +75,9 @@ static bool tell_all(struct rnic_rd_shm *s)
 		s->owe_ready = false;
 	if (s->owe_found && tell(s, REC_FOUND, 0, s->can_fetch))
 		s->owe_found = false;
-	return !s->owe_rnr && !s->owe_ready && !s->owe_found;
+	while (s->owe_copied && tell(s, REC_COPIED, 0, (uint32_t)__builtin_ctzll(s->owe_copied)))
+		s->owe_copied &= s->owe_copied - 1;
+	return !s->owe_rnr && !s->owe_ready && !s->owe_found && !s->owe_copied;
 }
 
 void rnic_rd_shm_ack(struct rnic_rd_shm *s)
@@ -121,39 +123,99 @@ static bool push_void(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 	return true;
 }
 
+/* ---- grants ---- */
+
+/* Whether the peer is to fetch it. What has begun one way goes on that way. */
+static bool grant(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
+{
+	uint32_t word;
+	int i;
+
+	if (m->sent)
+		return m->direct;
+	m->direct = m->grant;
+	if (m->direct || !s->reachable || m->length < REC_DIRECT_MIN)
+		return m->direct;
+	i = shm_grant_give(&s->link, &word);
+	if (i < 0)
+		return false;
+	s->granted[i] = m;
+	m->grant = (uint8_t)(i + 1);
+	m->direct = true;
+	return true;
+}
+
+void rnic_rd_shm_ungrant(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
+{
+	if (!m->grant)
+		return;
+	shm_grant_end(&s->link, m->grant - 1);
+	s->granted[m->grant - 1] = NULL;
+	m->grant = 0;
+}
+
+/* A record without data, only where that is. NULL: the ring is full. */
+static struct rec *put_direct(struct rnic_rd_shm *s, struct rnic_rd_msg *m, enum rec_op op,
+			      size_t target, const struct iovec *iov, int n)
+{
+	struct rec_from from = {.grant = m->grant - 1u};
+	struct rec *r;
+
+	r = reserve(s, op, target + sizeof(from) + (size_t)n * sizeof(*iov));
+	if (!r)
+		return NULL;
+	from.word = atomic_load_explicit(&s->link.grants[from.grant], memory_order_relaxed);
+	r->flags = REC_DIRECT;
+	r->n = (uint16_t)n;
+	r->off = m->sent;
+	memcpy(r->body + target, &from, sizeof(from));
+	memcpy(r->body + target + sizeof(from), iov, (size_t)n * sizeof(*iov));
+	return r;
+}
+
+static void commit_direct(struct rnic_rd_shm *s, struct rnic_rd_msg *m, size_t target, int n,
+			  uint32_t len)
+{
+	commit(s, target + sizeof(struct rec_from) + (size_t)n * sizeof(struct iovec));
+	m->sent += len;
+	if (m->sent == m->length)
+		m->sent = UINT32_MAX;
+}
+
+static uint32_t direct_len(const struct rnic_rd_msg *m)
+{
+	uint32_t left = m->length - m->sent;
+
+	return left < REC_DIRECT_MAX ? left : REC_DIRECT_MAX;
+}
+
+/* ---- requests ---- */
+
 /* Only where the data is, of one piece. False: the ring is full. */
 static bool push_direct(struct rnic_rd_shm *s, struct rnic_rd_msg *m, enum rec_op op)
 {
 	struct rnic_swqe *w = rnic_rd_swqe(m);
 	size_t target = op == REC_SEND ? 0 : sizeof(struct rec_target);
-	uint32_t len = m->length - m->sent;
 	struct iovec iov[RNIC_MAX_SGE];
+	uint32_t len = direct_len(m);
 	struct rec *r;
 	int n;
 
-	if (len > REC_DIRECT_MAX)
-		len = REC_DIRECT_MAX;
 	if (rnic_mem_iov(s->rd->e, s->rd->qp->ibv.pd, w->sge, w->num_sge, m->sent, len, 0, iov,
 			 &n)) {
 		spoiled(m, IBV_WC_LOC_PROT_ERR);
 		return push_void(s, m);
 	}
-	r = reserve(s, op, target + (size_t)n * sizeof(*iov));
+	r = put_direct(s, m, op, target, iov, n);
 	if (!r)
 		return false;
-	r->flags = REC_DIRECT | rec_flags(w) | (m->sent + len == m->length ? REC_LAST : 0);
-	r->n = (uint16_t)n;
+	r->flags |= rec_flags(w) | (m->sent + len == m->length ? REC_LAST : 0);
 	r->seq = m->first;
 	r->imm = w->imm;
 	r->len = m->length;
-	r->off = m->sent;
 	if (target)
 		put_target(r->body, w, 0);
-	memcpy(r->body + target, iov, (size_t)n * sizeof(*iov));
-	commit(s, target + (size_t)n * sizeof(*iov));
-	m->sent += len;
-	if (m->sent == m->length)
-		m->sent = UINT32_MAX;
+	commit_direct(s, m, target, n, len);
 	return true;
 }
 
@@ -195,7 +257,6 @@ static bool push_read(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 {
 	struct rnic_rd_req *q = rnic_rd_req(m);
 	struct rnic_swqe *w = rnic_rd_swqe(m);
-	size_t target = sizeof(struct rec_target);
 	struct iovec iov[RNIC_MAX_SGE];
 	struct rec *r;
 	int n = 0;
@@ -205,16 +266,14 @@ static bool push_read(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 		spoiled(m, IBV_WC_LOC_PROT_ERR);
 		return push_void(s, m);
 	}
-	r = reserve(s, REC_READ, target + (size_t)n * sizeof(*iov));
+	r = reserve(s, REC_READ, sizeof(struct rec_target));
 	if (!r)
 		return false;
 	r->flags = REC_LAST;
 	r->seq = m->first;
-	r->n = (uint16_t)n;
 	r->len = w->length;
 	put_target(r->body, w, q->handle);
-	memcpy(r->body + target, iov, (size_t)n * sizeof(*iov));
-	commit(s, target + (size_t)n * sizeof(*iov));
+	commit(s, sizeof(struct rec_target));
 	m->sent = UINT32_MAX;
 	return true;
 }
@@ -248,86 +307,71 @@ static bool push_request(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 		return push_read(s, m);
 	if (m->kind == RNIC_RD_ATOMIC)
 		return push_atomic(s, m);
-	/* What has begun one way goes on that way, also if the peer is found to be able. */
-	if (!m->sent)
-		m->direct = s->reachable && m->length >= REC_DIRECT_MIN && !rnic_rd_swqe(m)->inl;
-	return m->direct ? push_direct(s, m, op[m->kind]) : push_piece(s, m, op[m->kind]);
-}
-
-/* A piece straight into the requester's memory, which it has told. False: what is left must be
- * tried through the ring. */
-static bool push_into(struct rnic_rd_shm *s, struct rnic_rd_job *job, uint8_t *from)
-{
-	struct rnic_rd_msg *m = &job->msg;
-	struct iovec local = {from + m->sent, m->length - m->sent}, to[RNIC_MAX_SGE];
-	int n;
-
-	if (!s->can_fetch || !job->n_iov || m->length < REC_DIRECT_MIN)
-		return false;
-	if (local.iov_len > REC_DIRECT_MAX)
-		local.iov_len = REC_DIRECT_MAX;
-	n = rec_cut(job->iov, job->n_iov, m->sent, local.iov_len, to);
-	if (shm_copy_to(s->link.pid, (struct shm_vec){&local, 1},
-			(struct shm_vec){to, (unsigned long)n})) {
-		job->n_iov = 0;
-		return false;
-	}
-	m->sent += (uint32_t)local.iov_len;
-	return true;
+	if (!rnic_rd_swqe(m)->inl && grant(s, m))
+		return push_direct(s, m, op[m->kind]);
+	return push_piece(s, m, op[m->kind]);
 }
 
 /* A response, or a piece of it. */
+static bool push_data(struct rnic_rd_shm *s, struct rnic_rd_msg *m, uint8_t *from)
+{
+	uint32_t n = m->length - m->sent;
+	bool direct = grant(s, m);
+	struct rec *r;
+
+	if (direct) {
+		n = direct_len(m);
+		r = put_direct(s, m, REC_DATA, 0, &(struct iovec){from + m->sent, n}, 1);
+	} else {
+		n = n > REC_PIECE ? REC_PIECE : n;
+		/* Room for an error, too. */
+		r = reserve(s, REC_DATA, n > sizeof(uint64_t) ? n : sizeof(uint64_t));
+	}
+	if (!r)
+		return false;
+	r->imm = rnic_rd_job(m)->handle;
+	r->off = m->sent;
+	r->flags |= m->sent + n == m->length ? REC_LAST : 0;
+	if (direct) {
+		commit_direct(s, m, 0, 1, n);
+	} else if (n && rnic_guard_copy(r->body, from + m->sent, n)) {
+		uint64_t reason = WIRE_RD_OPERATION;
+
+		r->op = REC_ERROR;
+		memcpy(r->body, &reason, sizeof(reason));
+		commit(s, sizeof(reason));
+		m->sent = UINT32_MAX;
+	} else {
+		commit(s, n);
+		m->sent = m->sent + n == m->length ? UINT32_MAX : m->sent + n;
+	}
+	return true;
+}
+
 static bool push_response(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 {
 	struct rnic_rd_job *job = rnic_rd_job(m);
 	enum rnic_mem_error err = RNIC_MEM_OK;
-	uint32_t n;
 	void *from = NULL;
 	struct rec *r;
 
-	if (m->kind != RNIC_RD_READ_RSP) {
-		r = reserve(s, m->kind == RNIC_RD_ATOMIC_RSP ? REC_VALUE : REC_ERROR,
-			    sizeof(job->value));
-		if (!r)
-			return false;
-		r->imm = job->handle;
-		memcpy(r->body, &job->value, sizeof(job->value));
-		commit(s, sizeof(job->value));
-		m->sent = UINT32_MAX;
-		return true;
-	}
-	if (m->length)
+	if (m->kind == RNIC_RD_READ_RSP && m->length)
 		err = rnic_mem_remote(s->rd->e, s->rd->qp->ibv.pd, job->rkey, job->addr, m->length,
 				      IBV_ACCESS_REMOTE_READ, &from);
-	if (!err && m->sent < m->length && push_into(s, job, from) && m->sent < m->length) {
-		s->more = true; /* after others had their turn */
-		return false;
+	if (m->kind == RNIC_RD_READ_RSP && !err)
+		return push_data(s, m, from);
+	if (err) { /* the memory has been taken back, perhaps in the middle */
+		rnic_rd_shm_ungrant(s, m);
+		m->kind = RNIC_RD_ERROR_RSP;
+		job->value = rnic_rd_reason(err);
 	}
-	n = m->length - m->sent;
-	if (n > REC_PIECE)
-		n = REC_PIECE;
-	/* Room for the other case, too. */
-	r = reserve(s, REC_DATA, n > sizeof(job->value) ? n : sizeof(job->value));
+	r = reserve(s, m->kind == RNIC_RD_ATOMIC_RSP ? REC_VALUE : REC_ERROR, sizeof(job->value));
 	if (!r)
 		return false;
 	r->imm = job->handle;
-	r->off = m->sent;
-	if (!err && n)
-		err = rnic_guard_copy(r->body, (uint8_t *)from + m->sent, n);
-	if (err) {
-		r->op = REC_ERROR;
-		job->value = WIRE_RD_OPERATION;
-		memcpy(r->body, &job->value, sizeof(job->value));
-		commit(s, sizeof(job->value));
-		m->sent = UINT32_MAX;
-		return true;
-	}
-	m->sent += n;
-	if (m->sent == m->length) {
-		r->flags = REC_LAST;
-		m->sent = UINT32_MAX;
-	}
-	commit(s, n);
+	memcpy(r->body, &job->value, sizeof(job->value));
+	commit(s, sizeof(job->value));
+	m->sent = UINT32_MAX;
 	return true;
 }
 
@@ -375,7 +419,6 @@ void rnic_rd_shm_pump(struct rnic_rd_shm *s)
 {
 	struct rnic_rd_msg *m;
 
-	s->more = false;
 	if (s->link.state != SHM_LINK_UP || !tell_all(s))
 		goto out;
 	while ((m = list_first(&s->responses, struct rnic_rd_msg, link))) {
@@ -385,7 +428,8 @@ void rnic_rd_shm_pump(struct rnic_rd_shm *s)
 		list_del(&m->link);
 		s->n_responses--;
 		s->peer->n_jobs--;
-		free(m);
+		if (!m->grant)
+			free(m); /* else when the peer has copied it */
 		/* What came over UDP may have waited for its turn to be answered. */
 		if (s->peer->n_events && list_empty(&s->responses))
 			rnic_rd_events(s->peer);

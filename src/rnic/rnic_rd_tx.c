@@ -323,6 +323,7 @@ static void finished(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 		return;
 	}
 	r = rnic_rd_req(m);
+	m->executed = true;
 	if (!r->handle || r->answered || r->status)
 		rnic_rd_complete(r);
 	else
@@ -408,7 +409,7 @@ static void requeue(struct rnic_rd_msg *m)
 	struct list_head *head = &m->path->tx[m->lane];
 	struct rnic_rd_msg *x;
 
-	if (!m->numbered || !list_empty(&m->tx))
+	if (!m->numbered || m->arrived || !list_empty(&m->tx))
 		return;
 	list_for_each (x, head, tx)
 		if (rd_seq_before(m->first, x->first))
@@ -432,7 +433,7 @@ static void rewind_to(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 
 	rd_board_recall(&lane->board, m->first, lane->board.high - m->first);
 	for (; &m->link != &lane->msgs; m = list_entry(m->link.next, struct rnic_rd_msg, link)) {
-		if (!m->numbered || !m->begun)
+		if (!m->numbered || !m->begun || m->arrived)
 			continue;
 		m->sent = 0;
 		requeue(m);

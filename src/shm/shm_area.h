@@ -18,6 +18,9 @@
 /* Two lines: adjacent lines are fetched in pairs by some processors. */
 #define SHM_AREA_APART 128
 
+/* Permissions to copy from the memory of a side, see shm_link.h. */
+#define SHM_GRANTS 64
+
 struct shm_control {
 	struct {
 		_Alignas(SHM_AREA_APART) shm_word head;
@@ -25,6 +28,9 @@ struct shm_control {
 	struct {
 		_Alignas(SHM_AREA_APART) _Atomic(uint32_t) asleep;
 	} side[2];
+	struct {
+		_Alignas(SHM_AREA_APART) _Atomic(uint32_t) word[SHM_GRANTS];
+	} grants[2];
 };
 
 #define SHM_AREA_CONTROL 4096 /* bytes before the rings: a page, so that these are aligned */

@@ -124,6 +124,8 @@ static void attach(struct shm_link *link, int side)
 
 	link->asleep = &c->side[side].asleep;
 	link->peer_asleep = &c->side[other].asleep;
+	link->grants = c->grants[side].word;
+	link->peer_grants = c->grants[other].word;
 	shm_ring_tx_init(&link->tx, shm_area_ring(&link->area, side), size, &c->ring[side].head);
 	shm_ring_rx_init(&link->rx, shm_area_ring(&link->area, other), size, &c->ring[other].head);
 }
@@ -318,6 +320,46 @@ void shm_link_ring_room(struct shm_link *link)
 	 * records are concerned, hence only the one bit. */
 	if (atomic_fetch_and_explicit(link->peer_asleep, ~NOROOM, memory_order_acq_rel) & NOROOM)
 		ring(link);
+}
+
+/* Words are odd while a grant is good, and never the same again (for 2^31 times). */
+int shm_grant_give(struct shm_link *link, uint32_t *word)
+{
+	int i = ~link->granted ? __builtin_ctzll(~link->granted) : -1;
+
+	if (i < 0)
+		return -ENOSPC;
+	*word = (atomic_load_explicit(&link->grants[i], memory_order_relaxed) + 1) | 1;
+	/* relaxed: the record that tells of it is committed with release */
+	atomic_store_explicit(&link->grants[i], *word, memory_order_relaxed);
+	link->granted |= UINT64_C(1) << i;
+	return i;
+}
+
+void shm_grant_revoke(struct shm_link *link, int grant)
+{
+	uint32_t word = atomic_load_explicit(&link->grants[grant], memory_order_relaxed);
+
+	if (!(word & 1))
+		return;
+	atomic_store_explicit(&link->grants[grant], word + 1, memory_order_relaxed);
+	/* Before anything that the program will write where the memory was: a copier that has seen
+	 * such a byte sees the word, too. */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+void shm_grant_end(struct shm_link *link, int grant)
+{
+	shm_grant_revoke(link, grant);
+	link->granted &= ~(UINT64_C(1) << grant);
+}
+
+bool shm_grant_good(const struct shm_link *link, uint32_t grant, uint32_t word)
+{
+	/* After all that was copied; see revoke. */
+	atomic_thread_fence(memory_order_seq_cst);
+	return grant < SHM_GRANTS && word & 1 &&
+	       atomic_load_explicit(&link->peer_grants[grant], memory_order_relaxed) == word;
 }
 
 void shm_link_sleep(struct shm_link *link, bool asleep)

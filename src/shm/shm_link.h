@@ -43,6 +43,13 @@
  * clears the flag: a sleeper that takes long to wake up is rung for once. A sleeper may be
  * woken for nothing, by a ring for a record that it has found by itself.
  *
+ * **Grants.** Whoever copies straight from the other's memory (shm_copy.h) does so without its
+ *help, and so without its knowledge: when the owner has taken the memory back, and its program uses
+ * it for something else, a copy may still be under way. So each such copy has a grant, a word in
+ * shared memory that the owner changes before it takes the memory back. The copier looks at it
+ * again when it has copied, and throws away what it got if the word has changed. It must only
+ * ever copy into memory of its own.
+ *
  * One doorbell, an eventfd with EFD_NONBLOCK, serves all links of a process. The caller
  * makes it, reads it, and closes it after the last link.
  *
@@ -86,6 +93,8 @@ struct shm_link {
 	uid_t uid;
 	struct shm_area area;
 	_Atomic(uint32_t) *asleep, *peer_asleep;
+	_Atomic(uint32_t) *grants, *peer_grants;
+	uint64_t granted;      /* which of ours are given */
 	struct shm_ring_tx tx; /* usable when up, and readable to the end after that */
 	struct shm_ring_rx rx;
 	uint64_t room_told; /* rx.pos, when we last looked whether the peer waits for room */
@@ -121,6 +130,15 @@ void shm_link_ring(struct shm_link *link);
 /* After one or more releases, if nothing was committed since: wakes the peer if it sleeps,
  * waits for room, and a quarter of the ring was read since it was last asked. */
 void shm_link_ring_room(struct shm_link *link);
+
+/* A permission to copy from our memory: which one, and its word; -ENOSPC: all are given. */
+int shm_grant_give(struct shm_link *link, uint32_t *word);
+/* Takes effect before it returns. The grant stays given. */
+void shm_grant_revoke(struct shm_link *link, int grant);
+/* It is not needed any more, and may be given again. */
+void shm_grant_end(struct shm_link *link, int grant);
+/* To be asked after a copy: whether the other's grant was good all the time. */
+bool shm_grant_good(const struct shm_link *link, uint32_t grant, uint32_t word);
 
 /* Sets or clears our flag; see above. If the last reserve found the ring full, the peer
  * is asked to ring for room, too. */
