@@ -7,10 +7,6 @@
 /* Pieces per system call. The kernel would take 1024, but their cost is in the pages. */
 #define WINDOW 64
 
-typedef ssize_t (*copy_call)(pid_t pid, const struct iovec *local, unsigned long n_local,
-			     const struct iovec *remote, unsigned long n_remote,
-			     unsigned long flags);
-
 /* How far a list has been worked off. */
 struct cursor {
 	struct shm_vec v;
@@ -60,7 +56,7 @@ static void advance(struct cursor *c, size_t bytes)
 	}
 }
 
-static int copy(copy_call call, pid_t pid, struct shm_vec local, struct shm_vec remote)
+int shm_copy_from(pid_t pid, struct shm_vec local, struct shm_vec remote)
 {
 	struct cursor l = {.v = local}, r = {.v = remote};
 	struct iovec lw[WINDOW], rw[WINDOW];
@@ -70,7 +66,7 @@ static int copy(copy_call call, pid_t pid, struct shm_vec local, struct shm_vec 
 		return -EINVAL;
 	while (left > 0) {
 		unsigned long nl = window(&l, lw), nr = window(&r, rw);
-		ssize_t done = call(pid, lw, nl, rw, nr, 0);
+		ssize_t done = process_vm_readv(pid, lw, nl, rw, nr, 0);
 
 		if (done < 0) {
 			if (errno == EINTR)
@@ -88,16 +84,6 @@ static int copy(copy_call call, pid_t pid, struct shm_vec local, struct shm_vec 
 	return 0;
 }
 
-int shm_copy_from(pid_t pid, struct shm_vec local, struct shm_vec remote)
-{
-	return copy(process_vm_readv, pid, local, remote);
-}
-
-int shm_copy_to(pid_t pid, struct shm_vec local, struct shm_vec remote)
-{
-	return copy(process_vm_writev, pid, local, remote);
-}
-
 int shm_copy_probe(pid_t pid, uint64_t address, uint64_t expected)
 {
 	uint64_t word = 0;
@@ -111,9 +97,5 @@ int shm_copy_probe(pid_t pid, uint64_t address, uint64_t expected)
 	err = shm_copy_from(pid, (struct shm_vec){&l, 1}, (struct shm_vec){&r, 1});
 	if (err)
 		return err;
-	if (word != expected)
-		return -ESRCH;
-	/* Reading and writing ask for the same permission; only a seccomp filter could tell
-	 * them apart, and it does so before it looks at lengths. */
-	return process_vm_writev(pid, &l, 0, &r, 0, 0) < 0 ? -errno : 0;
+	return word == expected ? 0 : -ESRCH;
 }

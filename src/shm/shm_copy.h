@@ -1,4 +1,4 @@
-/* Copying between our memory and that of another process, in one go and without its help.
+/* Copying out of another process' memory, in one go and without its help.
  *
  * The kernel allows it to whom it allows ptrace: the same user, no set-user-id program, no
  * yama that says otherwise, no seccomp filter, and a pid that means something here. There
@@ -24,14 +24,13 @@ struct shm_vec {
 	unsigned long n;
 };
 
-/* Copies everything, from or to the process. Both lists must have the same total length,
+/* Copies everything. Both lists must have the same total length,
  * however it is cut up, or nothing is copied and -EINVAL returned. 0 or -errno: -EPERM,
  * -ESRCH (no such process), -EFAULT (memory that is not there, on either side), -ENOSYS.
  * After an error some of it may have been copied. */
 int shm_copy_from(pid_t pid, struct shm_vec local, struct shm_vec remote);
-int shm_copy_to(pid_t pid, struct shm_vec local, struct shm_vec remote);
 
-/* Whether both of the above will work: 0, or -errno as above. -ESRCH also when another
+/* Whether the above will work: 0, or -errno as above. -ESRCH also when another
  * value is found at the address: the pid is somebody else. Changes nothing there. */
 int shm_copy_probe(pid_t pid, uint64_t address, uint64_t expected);
 
