@@ -19,6 +19,8 @@
 /* Links of which we do not know yet who they are, and how long they have to say it. */
 #define STRANGERS_MAX 64
 #define STRANGER_NS   (5 * UTIL_NS_PER_S)
+/* When to look for connections again, if there was no room for one. */
+#define AGAIN_NS (100 * UTIL_NS_PER_MS)
 
 /* ---- links ---- */
 
@@ -339,9 +341,20 @@ static bool port_ready(struct rnic_io *io, uint32_t events)
 		}
 		shm_watch(s);
 	}
-	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM)
-		rnic_io_want(io, 0); /* or epoll would call again and again */
+	if (err == -EAGAIN)
+		return true;
+	/* Somebody waits whom we can not take now: or epoll would call again and again. */
+	rnic_io_want(io, 0);
+	rnic_timer_arm(rd->e, &rd->port->again, util_now_ns() + AGAIN_NS);
 	return true;
+}
+
+static void port_again(struct rnic_timer *t, uint64_t now)
+{
+	struct rnic_rd_port *p = container_of(t, struct rnic_rd_port, again);
+
+	(void)now;
+	rnic_io_want(&p->io, EPOLLIN);
 }
 
 static void port_release(struct rnic_io *io)
@@ -361,6 +374,7 @@ void rnic_rd_shm_open(struct rnic_rd *rd)
 	if (!p)
 		return;
 	p->rd = rd;
+	rnic_timer_init(&p->again, port_again);
 	if (shm_port_open(&p->port, rd->life, BACKLOG)) {
 		free(p);
 		return;
@@ -380,8 +394,10 @@ void rnic_rd_shm_shut(struct rnic_rd *rd)
 
 	while ((s = list_first(&rd->links, struct rnic_rd_shm, all)))
 		shm_end(s);
-	if (rd->port)
+	if (rd->port) {
+		rnic_timer_cancel(rd->e, &rd->port->again);
 		rnic_io_close(&rd->port->io);
+	}
 	rd->port = NULL;
 }
 

@@ -49,6 +49,7 @@ struct rnic_rd_shm {
 
 	/* Receiving. */
 	bool broken;   /* the peer breaks the rules */
+	bool later;    /* there is no memory for this record now: it stays in the ring */
 	bool bye;      /* it has said good-bye */
 	uint32_t done; /* requests executed */
 	bool waiting;  /* request done + 1 was told to wait; others are discarded */
@@ -74,6 +75,7 @@ struct rnic_rd_shm {
 struct rnic_rd_port {
 	struct rnic_io io; /* first */
 	struct shm_port port;
+	struct rnic_timer again; /* looks for connections again, after a while without */
 	struct rnic_rd *rd;
 };
 

@@ -30,20 +30,31 @@ static void executed(struct rnic_rd_shm *s)
 	s->owe = true;
 }
 
+/* Whether another refusal could be told; asked before anything is done that may need it. */
+static bool may_refuse(struct rnic_rd_shm *s)
+{
+	uint32_t cap = s->naks_cap ? 2 * s->naks_cap : 16;
+	void *naks;
+
+	if (s->n_naks < s->naks_cap)
+		return true;
+	if (cap > NAKS_MAX) {
+		s->broken = true;
+		return false;
+	}
+	naks = realloc(s->naks, cap * sizeof(*s->naks));
+	if (!naks) {
+		s->later = true;
+		return false;
+	}
+	s->naks = naks;
+	s->naks_cap = cap;
+	return true;
+}
+
 static void refuse(struct rnic_rd_shm *s, uint8_t reason)
 {
 	s->rd->stats.refused++;
-	if (s->n_naks == s->naks_cap) {
-		uint32_t cap = s->naks_cap ? 2 * s->naks_cap : 16;
-		void *naks = cap <= NAKS_MAX ? realloc(s->naks, cap * sizeof(*s->naks)) : NULL;
-
-		if (!naks) {
-			s->broken = true;
-			return;
-		}
-		s->naks = naks;
-		s->naks_cap = cap;
-	}
 	s->naks[s->n_naks].seq = s->done + 1;
 	s->naks[s->n_naks++].reason = reason;
 	executed(s);
@@ -205,72 +216,59 @@ static void write_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *
 	}
 }
 
-static void owe_response(struct rnic_rd_shm *s, const struct rnic_rd_job *in)
+static void read_in(struct rnic_rd_shm *s, const struct rec *r, const struct rec_target *t,
+		    struct rnic_rd_job *job)
 {
-	struct rnic_rd_job *job = malloc(sizeof(*job));
-
-	if (!job) {
-		s->broken = true;
-		return;
-	}
-	*job = *in;
-	job->msg.lane = RNIC_RD_RSP;
-	s->peer->n_jobs++;
-	rnic_rd_shm_send(s->peer, &job->msg);
-	executed(s);
-}
-
-static void read_in(struct rnic_rd_shm *s, const struct rec *r, const struct rec_target *t)
-{
-	struct rnic_rd_job job = {.handle = t->handle, .rkey = t->rkey, .addr = t->addr};
 	enum rnic_mem_error err = RNIC_MEM_OK;
 	void *ptr;
 
 	if (r->len)
 		err = rnic_mem_remote(s->rd->e, s->rd->qp->ibv.pd, t->rkey, t->addr, r->len,
 				      IBV_ACCESS_REMOTE_READ, &ptr);
-	job.msg.kind = err ? RNIC_RD_ERROR_RSP : RNIC_RD_READ_RSP;
-	job.msg.length = err ? 0 : r->len;
-	job.value = err ? rnic_rd_reason(err) : 0;
+	job->rkey = t->rkey;
+	job->addr = t->addr;
+	job->msg.kind = err ? RNIC_RD_ERROR_RSP : RNIC_RD_READ_RSP;
+	job->msg.length = err ? 0 : r->len;
+	job->value = err ? rnic_rd_reason(err) : 0;
 	s->rd->stats.refused += !!err;
-	owe_response(s, &job);
 }
 
 static void atomic_in(struct rnic_rd_shm *s, const struct rec *r, const struct rec_target *t,
-		      const uint8_t *body, size_t len)
+		      const uint8_t *args, struct rnic_rd_job *job)
 {
-	struct rnic_rd_job job = {.handle = t->handle};
-	uint64_t args[2];
+	struct rnic_rd_atomic a = {.add = r->op == REC_ADD, .rkey = t->rkey, .addr = t->addr};
 
-	if (len != sizeof(args)) {
-		s->broken = true;
-		return;
-	}
-	memcpy(args, body, sizeof(args));
-	job.msg.kind = rnic_rd_atomic(s->rd,
-				      &(struct rnic_rd_atomic){.add = r->op == REC_ADD,
-							       .rkey = t->rkey,
-							       .addr = t->addr,
-							       .arg = {args[0], args[1]}},
-				      &job.value);
-	owe_response(s, &job);
+	memcpy(a.arg, args, sizeof(a.arg));
+	job->msg.kind = (uint8_t)rnic_rd_atomic(s->rd, &a, &job->value);
 }
 
 static void query_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
 {
+	size_t args = r->op == REC_READ ? 0 : 2 * sizeof(uint64_t);
+	struct rnic_rd_job *job;
 	struct rec_target t;
 
 	/* Twice: some may answer what still came over UDP. (What was answered there does not count:
 	 * the peer has it already, and we may not have heard so.) */
-	if (len < sizeof(t) || s->n_responses >= 2 * RNIC_RD_READS) {
+	if (len != sizeof(t) + args || s->n_responses >= 2 * RNIC_RD_READS) {
 		s->broken = true;
 		return;
 	}
+	job = calloc(1, sizeof(*job)); /* before it is executed */
+	if (!job) {
+		s->later = true;
+		return;
+	}
 	memcpy(&t, body, sizeof(t));
+	job->handle = t.handle;
+	job->msg.lane = RNIC_RD_RSP;
 	if (r->op == REC_READ)
-		read_in(s, r, &t);
+		read_in(s, r, &t, job);
 	else
-		atomic_in(s, r, &t, body + sizeof(t), len - sizeof(t));
+		atomic_in(s, r, &t, body + sizeof(t), job);
+	s->peer->n_jobs++;
+	rnic_rd_shm_send(s->peer, &job->msg);
+	executed(s);
 }
 
 /* Whether a piece of a request is the one that comes next. */
@@ -317,7 +315,7 @@ static void request_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t
 		}
 		return;
 	}
-	if (!in_turn(s, r, payload))
+	if (!may_refuse(s) || !in_turn(s, r, payload))
 		return;
 	if (data && !!(r->flags & REC_LAST) != (s->got == r->len)) {
 		s->broken = true;
@@ -569,7 +567,10 @@ bool rnic_rd_shm_look(struct rnic_rd_shm *s)
 			break;
 		}
 		memcpy(&r, rec, sizeof(r));
+		s->later = false;
 		record(s, &r, (const uint8_t *)rec + sizeof(r), len - sizeof(r));
+		if (s->later)
+			break;
 		shm_ring_release(&s->link.rx);
 	}
 	if (s->bye) {
