@@ -12,7 +12,7 @@
 #define ACCESS_KNOWN                                                                               \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
-	 IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING)
+	 IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING | IBV_ACCESS_ON_DEMAND)
 
 struct ibv_pd *rnic_alloc_pd(struct ibv_context *ctx)
 {
@@ -67,6 +67,14 @@ static int check_access(unsigned int access)
 	return 0;
 }
 
+/* All memory of the process, whatever will be mapped there: as adapters with paging on demand offer
+ * it. For local use only: a peer that has a key for it could read everything. */
+static bool is_implicit(const void *addr, size_t len, unsigned int access)
+{
+	return access == (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND) && !addr &&
+	       len == SIZE_MAX;
+}
+
 struct ibv_mr *rnic_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 			   unsigned int access)
 {
@@ -78,7 +86,7 @@ struct ibv_mr *rnic_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t i
 		err = EIO;
 	if (!err && ((uintptr_t)addr + len < (uintptr_t)addr || iova + len < iova))
 		err = EINVAL;
-	if (!err)
+	if (!err && !is_implicit(addr, len, access))
 		err = check_mapped(addr, len);
 	if (err) {
 		errno = err;

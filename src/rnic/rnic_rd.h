@@ -178,7 +178,8 @@ struct rnic_rd_peer {
 	uint32_t ssn_done; /* the next to complete */
 	uint32_t ssn_held; /* the next that has no receive yet */
 	uint32_t n_holds, n_events, n_jobs;
-	bool starved; /* told the peer that there is no receive */
+	bool starved;     /* told the peer that there is no receive */
+	bool refused_one; /* ... and the message that was to have it has not come again yet */
 	uint32_t starved_psn;
 	struct rnic_rd_path *reply; /* where acknowledgements go */
 	bool owe[WIRE_RD_LANES];

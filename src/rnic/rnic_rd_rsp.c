@@ -98,15 +98,21 @@ static struct rnic_rd_hold *hold_get(struct rnic_rd_peer *peer, uint32_t ssn, ui
 	}
 	if (ssn - peer->ssn_done >= RNIC_RD_HOLDS)
 		return NULL;
+	/* Behind one that was refused: it will come again, and all that were sent behind it, too.
+	 * Receives for what is on the way now would only be kept from others meanwhile. */
+	if (peer->refused_one && rd_seq_before(peer->ssn_held, ssn))
+		return NULL;
 	while (!rd_seq_before(ssn, peer->ssn_held)) {
 		h = calloc(1, sizeof(*h) + rq->max_sge * sizeof(struct ibv_sge));
 		if (!h)
 			return NULL;
 		if (!take(peer, &h->wqe)) {
 			free(h);
+			peer->refused_one = true;
 			starve(peer, psn);
 			return NULL;
 		}
+		peer->refused_one = false;
 		h->ssn = peer->ssn_held++;
 		list_init(&h->link);
 		list_add_tail(&h->link, &rnic_rd_awake(peer)->holds);
@@ -195,8 +201,10 @@ static void void_before(struct rnic_rd_peer *peer, uint32_t ssn)
 			hold_free(peer, h, true);
 		h = before;
 	}
-	if (rd_seq_before(peer->ssn_held, ssn))
+	if (rd_seq_before(peer->ssn_held, ssn)) {
 		peer->ssn_held = ssn;
+		peer->refused_one = false;
+	}
 }
 
 /* The sender has given up message `ssn`, some of which may be here. */
@@ -415,7 +423,8 @@ static bool whole_send(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev
 	if (!seg->last || seg->mo || ev->psn != lane->rx.next || seg->msn != peer->ssn_done ||
 	    peer->n_holds || peer->n_events)
 		return false;
-	if (!take(peer, wqe)) {
+	peer->refused_one = !take(peer, wqe);
+	if (peer->refused_one) {
 		starve(peer, ev->psn);
 		return true;
 	}
