@@ -120,6 +120,8 @@ static void take_back(struct rnic_engine *e, uint32_t key)
 {
 	struct rnic_ring *r;
 
+	if (e->dead)
+		return; /* in the child of a fork: what is shared is the parent's */
 	list_for_each (r, &e->rings, link)
 		r->revoke(r, key);
 }

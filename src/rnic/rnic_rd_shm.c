@@ -407,6 +407,7 @@ void rnic_rd_shm_discard(struct rnic_rd *rd)
 
 	while ((s = list_first(&rd->links, struct rnic_rd_shm, all))) {
 		list_del(&s->all);
+		list_del(&s->ring.link);
 		drop_responses(s);
 		s->link.fd = -1;
 		shm_link_close(&s->link);
