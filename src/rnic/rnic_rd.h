@@ -34,7 +34,7 @@
 /* Packets of one peer that came before their turn and mean something, and receives that its
  * unfinished messages hold. More are dropped and have to come again. */
 #define RNIC_RD_EVENTS 1024
-#define RNIC_RD_HOLDS  64
+#define RNIC_RD_HOLDS  256
 
 enum { RNIC_RD_REQ, RNIC_RD_RSP }; /* lanes */
 
@@ -167,6 +167,7 @@ struct rnic_rd_peer {
 	/* Sending. */
 	struct list_head unanswered; /* reads and atomics whose request is acknowledged */
 	uint32_t ssn;                /* of the next message that takes a receive */
+	uint32_t ssn_una;            /* of the oldest that is not finished */
 	uint32_t reads;              /* that we wait for */
 	bool rnr;                    /* requests wait for a receive of the peer */
 	uint64_t waiting;            /* since when we wait for anything; 0: we do not */

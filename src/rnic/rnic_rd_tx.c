@@ -116,8 +116,13 @@ static struct rnic_rd_msg *find(struct rnic_rd_lane *lane, uint32_t psn)
 
 static bool may_start(const struct rnic_rd_peer *peer, const struct rnic_rd_msg *m)
 {
-	return m->lane == RNIC_RD_RSP || m->skip || !peer->rnr ||
-	       rd_seq_before(m->first, rnic_rd_awake(peer)->rnr_psn);
+	if (m->lane == RNIC_RD_RSP || m->skip)
+		return true;
+	/* What comes by a faster path has to wait for what comes by a slower one, and takes a
+	 * receive meanwhile. The peer keeps so many, and would drop the rest. */
+	if (rnic_rd_takes_receive(m) && m->ssn - peer->ssn_una >= RNIC_RD_HOLDS)
+		return false;
+	return !peer->rnr || rd_seq_before(m->first, rnic_rd_awake(peer)->rnr_psn);
 }
 
 /* The next packet that has not been sent yet, or has been taken back. */
@@ -324,6 +329,8 @@ static void finished(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 	}
 	r = rnic_rd_req(m);
 	m->executed = true;
+	if (rnic_rd_takes_receive(m))
+		peer->ssn_una = m->ssn + 1;
 	if (!r->handle || r->answered || r->status)
 		rnic_rd_complete(r);
 	else

@@ -178,16 +178,22 @@ bool rd_where_parse(struct rd_where *w, const char *text)
 	return inet_pton(AF_INET6, gid, w->gid.raw) == 1;
 }
 
-struct ibv_ah *rd_ah(struct rd_node *n, const struct rd_where *to, uint32_t label)
+struct ibv_ah *rd_ah_from(struct rd_node *n, uint8_t own, const union ibv_gid *to, uint32_t label)
 {
-	struct ibv_ah_attr attr = {.grh = {.dgid = to->gid, .hop_limit = 64, .flow_label = label},
-				   .is_global = 1,
-				   .port_num = 1};
+	struct ibv_ah_attr attr = {
+		.grh = {.dgid = *to, .sgid_index = own, .hop_limit = 64, .flow_label = label},
+		.is_global = 1,
+		.port_num = 1};
 	struct ibv_ah *ah = ibv_create_ah(n->pd, &attr);
 
 	if (!ah)
 		die("no address handle: %s", strerror(errno));
 	return ah;
+}
+
+struct ibv_ah *rd_ah(struct rd_node *n, const struct rd_where *to, uint32_t label)
+{
+	return rd_ah_from(n, 0, &to->gid, label);
 }
 
 void rd_post(struct rd_node *n, const struct rd_where *to, struct ibv_ah *ah, enum ibv_wr_opcode op,

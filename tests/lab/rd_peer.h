@@ -49,6 +49,8 @@ void rd_where_print(const struct rd_node *n, char out[RD_WHERE_LEN]);
 bool rd_where_parse(struct rd_where *w, const char *text);
 
 struct ibv_ah *rd_ah(struct rd_node *n, const struct rd_where *to, uint32_t label);
+/* From one of our own addresses, by its index, to one of the peer's. */
+struct ibv_ah *rd_ah_from(struct rd_node *n, uint8_t own, const union ibv_gid *to, uint32_t label);
 /* One request; for atomics, `add` is added and off receives the old value. */
 void rd_post(struct rd_node *n, const struct rd_where *to, struct ibv_ah *ah, enum ibv_wr_opcode op,
 	     uint64_t wr_id, uint32_t imm, size_t off, uint32_t len, size_t there);
