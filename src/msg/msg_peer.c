@@ -1,0 +1,82 @@
+/* Peers: by number, and by address. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "msg_ep.h"
+
+#define NONE UINT32_MAX
+
+static uint32_t hash(const struct msg_ep *ep, const struct msg_addr *a)
+{
+	uint64_t x = ((uint64_t)a->ip << 32 | a->qpn) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return (uint32_t)(x >> 32) & (ep->n_buckets - 1);
+}
+
+static int grow(struct msg_ep *ep)
+{
+	uint32_t cap = ep->peers_cap ? 2 * ep->peers_cap : 16;
+	struct msg_peer *peers = realloc(ep->peers, cap * sizeof(*peers));
+	uint32_t *buckets;
+
+	if (!peers)
+		return -ENOMEM;
+	ep->peers = peers;
+	buckets = malloc(2 * cap * sizeof(*buckets));
+	if (!buckets)
+		return -ENOMEM;
+	free(ep->buckets);
+	ep->buckets = buckets;
+	ep->n_buckets = 2 * cap;
+	ep->peers_cap = cap;
+	memset(buckets, 0xff, 2 * cap * sizeof(*buckets));
+	for (uint32_t i = 0; i < ep->n_peers; i++) {
+		uint32_t h = hash(ep, &peers[i].addr);
+
+		peers[i].chain = buckets[h];
+		buckets[h] = i;
+	}
+	return 0;
+}
+
+static struct ibv_ah *make_ah(struct msg_ep *ep, const struct msg_addr *a)
+{
+	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+
+	attr.grh.dgid.raw[10] = attr.grh.dgid.raw[11] = 0xff;
+	memcpy(attr.grh.dgid.raw + 12, &a->ip, sizeof(a->ip));
+	attr.grh.hop_limit = 64;
+	return ibv_create_ah(ep->dev->pd, &attr);
+}
+
+uint32_t msg_peer_get(struct msg_ep *ep, const struct msg_addr *addr)
+{
+	uint32_t h, i;
+	struct ibv_ah *ah;
+
+	if (ep->n_buckets)
+		for (i = ep->buckets[hash(ep, addr)]; i != NONE; i = ep->peers[i].chain)
+			if (ep->peers[i].addr.ip == addr->ip && ep->peers[i].addr.qpn == addr->qpn)
+				return i;
+	if (ep->n_peers == ep->peers_cap && grow(ep))
+		return NONE;
+	ah = make_ah(ep, addr);
+	if (!ah)
+		return NONE;
+	i = ep->n_peers++;
+	h = hash(ep, addr);
+	ep->peers[i] = (struct msg_peer){.addr = *addr, .ah = ah, .chain = ep->buckets[h]};
+	msg_ledger_init(&ep->peers[i].ledger, 0, &ep->spec);
+	ep->buckets[h] = i;
+	return i;
+}
+
+void msg_peers_free(struct msg_ep *ep)
+{
+	for (uint32_t i = 0; i < ep->n_peers; i++) {
+		ibv_destroy_ah(ep->peers[i].ah);
+		msg_ledger_free(&ep->peers[i].ledger);
+	}
+	free(ep->peers);
+	free(ep->buckets);
+}

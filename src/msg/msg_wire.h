@@ -1,0 +1,70 @@
+/* What endpoints send to each other: little-endian, at the front of a Send. Decoders accept any
+ * bytes; what does not make sense is -EPROTO.
+ *
+ *	 0  type            1  flags           2  segments (2)
+ *	 4  IPv4 address of the sender's device, network order: with the queue pair number that the
+ *	    device reports it names the endpoint
+ *	 8  tag            16  CQ data (4), Q_Key of the sender (4)     24  length of the message
+ *	32  EAGER: the message. Others: body
+ *
+ * Body of RTS and PUT: id of the send (4), id of the RTR (4, 0 in an RTS), then for each
+ * segment address (8), key (4), length (4). Of RTR: id, key (4 each), mask, address (8 each),
+ * seen, ahead (4 each); tag and length are the header's. Of all others: id, second id (4 each).
+ */
+#ifndef WEFT_MSG_WIRE_H
+#define WEFT_MSG_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MSG_HDR      32
+#define MSG_SEGS     8 /* pieces of memory that one rendezvous names */
+#define MSG_SEG_LEN  16
+#define MSG_WIRE_MAX (MSG_HDR + 8 + MSG_SEGS * MSG_SEG_LEN)
+
+enum msg_type {
+	/* Messages: these are numbered by their order. */
+	MSG_EAGER = 1,
+	MSG_RTS, /* the receiver is to read it */
+	MSG_PUT, /* it is being written, as an RTR has allowed; or read it, as of an RTS */
+	/* About them. */
+	MSG_CTS,      /* write it there; body as RTR */
+	MSG_DONE,     /* id: the send that was read */
+	MSG_RTR,      /* id: the receive */
+	MSG_WITHDRAW, /* id: the RTR that is asked back */
+	MSG_ANSWER,   /* id: of a WITHDRAW */
+	/* Executed by the other side's processor. */
+	MSG_ATOMIC,
+	MSG_ATOMIC_RSP,
+};
+
+enum msg_flag {
+	MSG_F_TAGGED = 1,
+	MSG_F_DATA = 2,    /* the header's data is the application's */
+	MSG_F_DELIVER = 4, /* EAGER: answer with DONE when it is in the receiver's buffer */
+};
+
+struct msg_seg {
+	uint64_t addr;
+	uint32_t key, len;
+};
+
+struct msg_pkt {
+	uint8_t type, flags;
+	uint32_t ip; /* network order */
+	uint32_t qkey, data;
+	uint64_t tag, len;
+	uint32_t id, id2; /* id2: of the RTR, in a PUT */
+	/* RTS, PUT, and one of them in RTR and CTS: where the data is, or goes */
+	struct msg_seg seg[MSG_SEGS];
+	unsigned int n_seg;
+	uint64_t ignore;
+	uint32_t seen, ahead;
+};
+
+/* Returns the length, at most MSG_WIRE_MAX; without the message of EAGER. */
+size_t msg_wire_encode(const struct msg_pkt *p, uint8_t *buf);
+/* *body: where the message of EAGER, or the body of an ATOMIC begins. 0 or -EPROTO. */
+int msg_wire_decode(struct msg_pkt *p, const uint8_t *buf, size_t len, size_t *body);
+
+#endif

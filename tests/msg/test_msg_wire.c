@@ -1,0 +1,105 @@
+/* Packets between endpoints: what is encoded is decoded, and nothing else is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "util_rand.h"
+#include "msg_wire.h"
+
+static struct msg_pkt any(struct util_rand *r, uint8_t type)
+{
+	struct msg_pkt p = {.type = type,
+			    .flags = (uint8_t)util_rand_below(r, 8),
+			    .ip = (uint32_t)util_rand_next(r),
+			    .qkey = (uint32_t)util_rand_next(r),
+			    .data = (uint32_t)util_rand_next(r),
+			    .tag = util_rand_next(r),
+			    .id = (uint32_t)util_rand_next(r)};
+
+	if (type == MSG_RTR || type == MSG_CTS) {
+		p.len = util_rand_next(r);
+		p.n_seg = 1;
+		p.seg[0].addr = util_rand_next(r);
+		p.seg[0].key = (uint32_t)util_rand_next(r);
+		p.ignore = util_rand_next(r);
+		p.seen = (uint32_t)util_rand_next(r);
+		p.ahead = (uint32_t)util_rand_next(r);
+		return p;
+	}
+	p.id2 = (uint32_t)util_rand_next(r);
+	if (type == MSG_EAGER)
+		p.len = util_rand_below(r, 200);
+	if (type != MSG_RTS && type != MSG_PUT)
+		return p;
+	p.n_seg = (unsigned int)util_rand_below(r, MSG_SEGS + 1);
+	for (unsigned int i = 0; i < p.n_seg; i++) {
+		p.seg[i] = (struct msg_seg){.addr = util_rand_next(r),
+					    .key = (uint32_t)util_rand_next(r),
+					    .len = (uint32_t)util_rand_next(r)};
+		p.len += p.seg[i].len;
+	}
+	return p;
+}
+
+static void test_round(void **state)
+{
+	struct util_rand r;
+
+	(void)state;
+	util_rand_seed(&r, 1);
+	for (int round = 0; round < 2000; round++)
+		for (uint8_t type = MSG_EAGER; type <= MSG_ATOMIC_RSP; type++) {
+			struct msg_pkt p = any(&r, type), q;
+			uint8_t buf[MSG_WIRE_MAX + 200] = {0};
+			size_t body, len = msg_wire_encode(&p, buf);
+
+			assert_in_range(len, MSG_HDR, MSG_WIRE_MAX);
+			if (type == MSG_EAGER)
+				len += p.len;
+			assert_int_equal(msg_wire_decode(&q, buf, len, &body), 0);
+			assert_memory_equal(&p, &q, sizeof(p));
+			/* one byte less, or more, is not it */
+			assert_int_not_equal(msg_wire_decode(&q, buf, len - 1, &body), 0);
+			if (type != MSG_ATOMIC && type != MSG_ATOMIC_RSP)
+				assert_int_not_equal(msg_wire_decode(&q, buf, len + 1, &body), 0);
+		}
+}
+
+/* Any bytes: no more is read than there is (the sanitizers look), and what is accepted fits. */
+static void test_any_bytes(void **state)
+{
+	struct util_rand r;
+
+	(void)state;
+	util_rand_seed(&r, 2);
+	for (int round = 0; round < 200000; round++) {
+		size_t len = util_rand_below(&r, MSG_WIRE_MAX + 40), body;
+		uint8_t *buf = malloc(len ? len : 1);
+		struct msg_pkt p;
+
+		assert_non_null(buf);
+		util_rand_bytes(&r, buf, len);
+		if (len > 2) {
+			buf[0] = (uint8_t)util_rand_below(&r, MSG_ATOMIC_RSP + 2);
+			buf[2] = (uint8_t)util_rand_below(&r, MSG_SEGS + 2);
+		}
+		if (!msg_wire_decode(&p, buf, len, &body)) {
+			assert_true(body <= len);
+			assert_true(p.n_seg <= MSG_SEGS);
+		}
+		free(buf);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_round),
+		cmocka_unit_test(test_any_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
