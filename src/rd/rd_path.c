@@ -112,6 +112,10 @@ static bool plausible(const struct rd_path *p, const struct rd_sent *s, uint64_t
 
 	if (s->times == 1)
 		return true;
+	/* Without a bound, believe it: who believes nothing learns nothing, and sends one packet
+	 * with each timeout. */
+	if (p->rtt.samples < RD_RTT_MANY)
+		return true;
 	rtt -= rtt / 4;
 	if (p->backoff || rtt < p->rtt.least)
 		rtt = p->rtt.least;
@@ -135,7 +139,8 @@ void rd_path_got(struct rd_path *p, struct rd_sent *s, uint64_t now)
 {
 	if (s->moved)
 		return; /* it went over another path, whatever that has become */
-	if (s->blamed && (s->lost || now - s->when < p->rtt.least))
+	if (s->blamed &&
+	    (s->lost || (p->rtt.samples == RD_RTT_MANY && now - s->when < p->rtt.least)))
 		was_late(p, now);
 	if (s->lost)
 		p->spurious++;

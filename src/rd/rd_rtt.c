@@ -10,6 +10,8 @@ void rd_rtt_sample(struct rd_rtt *r, uint64_t ns)
 	if (!ns)
 		ns = 1; /* 0 means that there is none */
 	r->latest = ns;
+	if (r->samples < RD_RTT_MANY)
+		r->samples++;
 	if (!r->smoothed) {
 		r->smoothed = ns;
 		r->deviation = ns / 2;

@@ -6,7 +6,12 @@
 
 struct rd_rtt {
 	uint64_t smoothed, deviation, latest, least; /* ns; smoothed 0: no sample yet */
+	uint32_t samples;                            /* up to RD_RTT_MANY */
 };
+
+/* Of so many samples the least is about what the way takes. The first ones are of cold caches, and
+ * of processes that have other things to do at the beginning. */
+#define RD_RTT_MANY 16
 
 /* Before the first sample. */
 #define RD_RTT_INITIAL (20 * UINT64_C(1000000))

@@ -146,7 +146,10 @@ int rnic_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
 	if (err)
 		return err;
 	rnic_lock(e);
-	take_back(e, mr->ibv.lkey);
+	/* What stays as it was may be read on. */
+	if (flags & (IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_TRANSLATION) ||
+	    (flags & IBV_REREG_MR_CHANGE_ACCESS && mr->access & ~(unsigned int)access))
+		take_back(e, mr->ibv.lkey);
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		atomic_fetch_sub(&rnic_pd(mr->ibv.pd)->refs, 1);
 		atomic_fetch_add(&rnic_pd(pd)->refs, 1);

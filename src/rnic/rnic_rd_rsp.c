@@ -99,8 +99,9 @@ static struct rnic_rd_hold *hold_get(struct rnic_rd_peer *peer, uint32_t ssn, ui
 	if (ssn - peer->ssn_done >= RNIC_RD_HOLDS)
 		return NULL;
 	/* Behind one that was refused: it will come again, and all that were sent behind it, too.
-	 * Receives for what is on the way now would only be kept from others meanwhile. */
-	if (peer->refused_one && rd_seq_before(peer->ssn_held, ssn))
+	 * Where receives are few, those for what is on the way now would only be kept from others
+	 * meanwhile. */
+	if (peer->refused_one && rd_seq_before(peer->ssn_held, ssn) && rnic_rq_scarce(rq))
 		return NULL;
 	while (!rd_seq_before(ssn, peer->ssn_held)) {
 		h = calloc(1, sizeof(*h) + rq->max_sge * sizeof(struct ibv_sge));
@@ -338,23 +339,45 @@ void rnic_rd_events(struct rnic_rd_peer *peer)
 	}
 }
 
-/* A copy of the event, among the others by number. */
+/* Behind which an event has its place. */
+static struct list_head *event_place(const struct rnic_rd_peer *peer, uint32_t psn)
+{
+	struct list_head *events = &rnic_rd_awake(peer)->events, *at = events->prev;
+
+	while (at != events && rd_seq_before(psn, list_entry(at, struct rnic_rd_event, link)->psn))
+		at = at->prev;
+	return at;
+}
+
+/* All packets of a message that its sender has given up say so; one is enough. */
+static bool skip_known(const struct rnic_rd_peer *peer, const struct rnic_rd_event *in)
+{
+	struct list_head *events = &rnic_rd_awake(peer)->events;
+	struct list_head *at = event_place(peer, in->psn), *both[] = {at, at->next};
+
+	for (int i = 0; i < 2; i++) {
+		const struct rnic_rd_event *x = list_entry(both[i], struct rnic_rd_event, link);
+
+		if (both[i] != events && x->opcode == EVENT_SKIP && x->ssn == in->ssn)
+			return true;
+	}
+	return false;
+}
+
+/* A copy of the event, among the others by number. What is next in turn is never refused: all
+ * others wait for it. */
 static struct rnic_rd_event *event_keep(struct rnic_rd_peer *peer, const struct rnic_rd_event *in)
 {
-	struct rnic_rd_event *ev, *x;
+	struct rnic_rd_event *ev;
 
-	if (peer->n_events >= RNIC_RD_EVENTS)
+	if (peer->n_events >= RNIC_RD_EVENTS && in->psn != peer->lane[RNIC_RD_REQ].rx.next)
 		return NULL;
 	ev = malloc(sizeof(*ev));
 	if (!ev)
 		return NULL;
 	*ev = *in;
 	list_init(&ev->link);
-	for (x = list_entry(rnic_rd_awake(peer)->events.prev, struct rnic_rd_event, link);
-	     &x->link != &rnic_rd_awake(peer)->events && rd_seq_before(in->psn, x->psn);
-	     x = list_entry(x->link.prev, struct rnic_rd_event, link))
-		;
-	list_add(&ev->link, &x->link);
+	list_add(&ev->link, event_place(peer, in->psn));
 	peer->n_events++;
 	return ev;
 }
@@ -480,7 +503,7 @@ static void in_its_turn(struct rnic_rd_peer *peer, const struct rnic_rd_event *e
 {
 	struct rnic_rd_event *kept = NULL;
 
-	if (ev->opcode != EVENT_NONE) {
+	if (ev->opcode != EVENT_NONE && !(ev->opcode == EVENT_SKIP && skip_known(peer, ev))) {
 		kept = event_keep(peer, ev);
 		if (!kept)
 			return;

@@ -132,6 +132,9 @@ static int fetch(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body
 
 	memcpy(&from, body, sizeof(from));
 	memcpy(iov, body + sizeof(from), r->n * sizeof(*iov));
+	/* Not even to be thrown away: what is there now is not for us. */
+	if (!shm_grant_good(&s->link, from.grant, from.word))
+		return 2;
 	for (int i = 0; i < n_to; i++)
 		s->fetched += to[i].iov_len;
 	if (shm_copy_from(s->link.pid, (struct shm_vec){to, (unsigned long)n_to},
@@ -302,7 +305,7 @@ static void request_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t
 	}
 	if (data && r->flags & REC_DIRECT) {
 		payload = vec_len(r, body + head, len - head);
-		if (!payload || !s->can_fetch) {
+		if (!payload || payload > REC_DIRECT_MAX || !s->can_fetch) {
 			s->broken = true;
 			return;
 		}
@@ -435,7 +438,7 @@ static void data_direct(struct rnic_rd_shm *s, const struct rec *r, const uint8_
 	struct rec_from from;
 	int n_to, how = 0;
 
-	if (!n || !s->can_fetch) {
+	if (!n || n > REC_DIRECT_MAX || !s->can_fetch) {
 		s->broken = true;
 		return;
 	}
@@ -507,6 +510,18 @@ static void response_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_
 
 static void record(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
 {
+	uint8_t copy[sizeof(struct rec_target) + sizeof(struct rec_from) +
+		     RNIC_MAX_SGE * sizeof(struct iovec)];
+
+	/* Where data is, and how long, is looked at more than once. */
+	if (r->flags & REC_DIRECT) {
+		if (len > sizeof(copy)) {
+			s->broken = true;
+			return;
+		}
+		memcpy(copy, body, len);
+		body = copy;
+	}
 	/* Not further than we have sent. */
 	if ((int32_t)(s->seq - r->ack) < 0) {
 		s->broken = true;

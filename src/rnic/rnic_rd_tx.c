@@ -453,7 +453,8 @@ static void rnr_in(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint8_t cod
 	uint8_t retry = peer->rd->rnr_retry;
 	uint64_t now = util_now_ns(), wait = rnic_rnr_ns(code);
 
-	if (peer->rnr || m->skip)
+	/* Of several paths, the one with the earliest message may come last. */
+	if (m->skip || (peer->rnr && !rd_seq_before(m->first, rnic_rd_awake(peer)->rnr_psn)))
 		return;
 	peer->rd->stats.rnr_received++;
 	if (rnic_rd_awake(peer)->rnr_msg != m) {

@@ -131,6 +131,11 @@ bool rnic_rq_plenty(const struct rnic_rq *rq)
 	return 3 * (tail_of(rq) - rq->head) > rq->head - done_of(rq);
 }
 
+bool rnic_rq_scarce(const struct rnic_rq *rq)
+{
+	return 2 * (tail_of(rq) - rq->head) < rq->max_wr;
+}
+
 void rnic_rq_used(struct rnic_rq *rq)
 {
 	/* release: the entry has been read, a post may write over it */

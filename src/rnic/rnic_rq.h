@@ -70,6 +70,8 @@ void rnic_rq_fence(struct rnic_rq *rq);
 void rnic_rq_wait(struct rnic_rq *rq, struct list_head *waiter);
 /* Whether fewer than three quarters of what was posted is held. */
 bool rnic_rq_plenty(const struct rnic_rq *rq);
+/* Whether most of the queue is not posted, or held. */
+bool rnic_rq_scarce(const struct rnic_rq *rq);
 void rnic_rq_reset(struct rnic_rq *rq);
 
 int rnic_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

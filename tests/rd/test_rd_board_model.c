@@ -212,7 +212,8 @@ static void model_acked(struct world *w, struct item *it)
 		it->what = ACKED;
 		return;
 	}
-	if (it->serial + 1 > road->acked && (it->times == 1 || w->now - it->when >= soon))
+	if (it->serial + 1 > road->acked &&
+	    (it->times == 1 || rtt->samples < RD_RTT_MANY || w->now - it->when >= soon))
 		road->acked = it->serial + 1;
 	road->touched = true;
 	it->what = ACKED;

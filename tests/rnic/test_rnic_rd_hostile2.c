@@ -1,60 +1,12 @@
 /* RD queue pairs and a peer that means harm: what it answers, and how it introduces itself. */
 #include <malloc.h>
-#include "rd_peer.h"
+#include "rd_stage.h"
 
 __attribute__((constructor)) static void environment(void)
 {
 	setenv("WEFT_RD_MTU", "1472", 0);
 	setenv("WEFT_RD_SHM", "0", 1);
 	setenv("WEFT_RD_PEERS", "200", 1);
-}
-
-struct stage {
-	struct rd_pair p; /* a is good, b is attacked */
-	struct rd_peer h;
-	struct way bh; /* from the attacked to the attacker */
-	uint64_t n;
-};
-
-static void stage_open(struct stage *s, bool pair)
-{
-	struct rig_opts o = rd_defaults();
-	struct rig_addr to;
-
-	memset(s, 0, sizeof(*s));
-	o.timeout = 15; /* a second */
-	rd_pair_open(&s->p, NULL, &o);
-	rd_peer_open(&s->h, &s->p.b);
-	if (pair)
-		CHECK(rd_peer_shake(&s->h));
-	to = rd_peer_addr(&s->h);
-	way_make(&s->bh, &s->p.b, &to, 0);
-}
-
-static void stage_close(struct stage *s)
-{
-	way_free(&s->bh);
-	rd_peer_close(&s->h);
-	rd_pair_close(&s->p);
-}
-
-/* Both ways between the good ones. Completions of requests to the hostile one are small. */
-static void good(struct stage *s)
-{
-	struct rd_pair *p = &s->p;
-	uint64_t id = 1000000 + s->n++;
-	struct ibv_wc wc;
-
-	end_recv(&p->b, id, 0, 5000);
-	rd_post(&p->ab, IBV_WR_SEND, id, 0, 5000, 0);
-	EXPECT_OK(p->b.rcq, id);
-	EXPECT_OK(p->a.scq, id);
-	rd_post(&p->ba, IBV_WR_RDMA_READ, id, 8192, 5000, 0);
-	do
-		CHECK(wait_wc(p->b.scq, &wc, RIG_WAIT));
-	while (wc.wr_id < 1000000);
-	CHECK_EQ(wc.wr_id, id);
-	CHECK_0(wc.status);
 }
 
 static size_t in_use(void)
@@ -105,7 +57,7 @@ static void test_acks(void **state)
 		rd_peer_sack(&s.h, 0, ones, WIRE_RD_SACK_MAX);
 		rd_peer_sack(&s.h, WIRE_RD_RESPONSE, ones, 1);
 		expect_none(s.p.b.scq, 20);
-		good(&s);
+		stage_good(&s);
 		/* True ones, one by one: it ends well. */
 		for (uint32_t n = 0; n < 3000 && ibv_poll_cq(s.p.b.scq, 1, &wc) == 0; n++) {
 			if (rd_peer_get(&s.h, &g, 1) && g.h.type == WIRE_RD_DATA &&
@@ -115,7 +67,7 @@ static void test_acks(void **state)
 		}
 		CHECK_EQ(wc.wr_id, 1);
 		CHECK_0(wc.status);
-		good(&s);
+		stage_good(&s);
 		stage_close(&s);
 	}
 }
@@ -152,32 +104,11 @@ static void test_naks(void **state)
 		}
 		rd_peer_get(&s.h, &g, 1);
 		if (i == 0)
-			good(&s);
+			stage_good(&s);
 	}
 	CHECK_EQ(done, 20);
-	good(&s);
+	stage_good(&s);
 	stage_close(&s);
-}
-
-static void response(struct rd_peer *h, uint8_t opcode, uint32_t handle, uint64_t to, size_t len)
-{
-	static uint8_t data[2000];
-	struct wire_seg seg = {.opcode = opcode, .last = true};
-	struct wire_atomic_resp a = {handle, 5};
-	struct wire_rd_error e = {handle, (uint8_t)(2 + len % 3)};
-
-	if (opcode == WIRE_OP_READ_RESP) {
-		seg.tagged = true;
-		seg.stag = handle;
-		seg.to = to;
-	} else if (opcode == WIRE_OP_ATOMIC_RESP) {
-		seg.qn = WIRE_QN_ATOMIC_RESP;
-		len = wire_atomic_resp_encode(&a, data);
-	} else {
-		seg.qn = WIRE_QN_TERMINATE;
-		len = wire_rd_error_encode(&e, data);
-	}
-	rd_peer_seg(h, WIRE_RD_RESPONSE, h->psn++, &seg, data, len);
 }
 
 static void test_responses(void **state)
@@ -185,39 +116,37 @@ static void test_responses(void **state)
 	static const uint8_t ops[] = {WIRE_OP_READ_RESP, WIRE_OP_ATOMIC_RESP, WIRE_OP_TERMINATE};
 	static struct rd_got g;
 	struct stage s;
-	struct wire_read_req rr;
 	struct ibv_wc wc;
 	uint32_t handle;
 
 	(void)state;
 	stage_open(&s, true);
 	for (uint32_t i = 0; i < 300; i++)
-		response(&s.h, ops[i % 3], i % 64, i * 1000, i);
-	good(&s);
+		stage_response(&s.h, ops[i % 3], i % 64, i * 1000, i);
+	stage_good(&s);
 	for (int kind = 0; kind < 6; kind++) {
 		memset(s.p.b.buf + (1 << 20), 0, 4096);
 		rd_post(&s.bh, IBV_WR_RDMA_READ, 3, 1 << 20, 1000, 0);
 		CHECK(rd_peer_listen(&s.h, &g, 2000));
-		CHECK_0(wire_read_req_decode(&rr, g.body + WIRE_UNTAGGED_HDR,
-					     g.len - WIRE_UNTAGGED_HDR));
-		handle = rr.sink_stag;
+		handle = stage_handle(&g);
 		if (kind == 1)
 			s.h.ack[0]++; /* else answered before it is acknowledged */
-		response(&s.h, WIRE_OP_ATOMIC_RESP, handle, 0, 0); /* not what was asked */
+		stage_response(&s.h, WIRE_OP_ATOMIC_RESP, handle, 0, 0); /* not what was asked */
 		if (kind == 2)
-			response(&s.h, WIRE_OP_READ_RESP, handle, 990, 100);
+			stage_response(&s.h, WIRE_OP_READ_RESP, handle, 990, 100);
 		else if (kind == 3)
-			response(&s.h, WIRE_OP_READ_RESP, handle, UINT64_MAX - 200, 100);
+			stage_response(&s.h, WIRE_OP_READ_RESP, handle, UINT64_MAX - 200, 100);
 		else if (kind == 4)
-			response(&s.h, WIRE_OP_TERMINATE, handle, 0, 0);
+			stage_response(&s.h, WIRE_OP_TERMINATE, handle, 0, 0);
 		else
 			for (int i = 0; i < 40; i++) /* the same part again and again */
-				response(&s.h, WIRE_OP_READ_RESP, handle, 0, kind == 5 ? 0 : 100);
+				stage_response(&s.h, WIRE_OP_READ_RESP, handle, 0,
+					       kind == 5 ? 0 : 100);
 		if (kind == 5)
-			response(&s.h, WIRE_OP_READ_RESP, handle, 0, 1000);
+			stage_response(&s.h, WIRE_OP_READ_RESP, handle, 0, 1000);
 		if (kind != 1)
 			s.h.ack[0]++;
-		response(&s.h, WIRE_OP_READ_RESP, handle, 0, 1000);
+		stage_response(&s.h, WIRE_OP_READ_RESP, handle, 0, 1000);
 		CHECK(wait_wc(s.p.b.scq, &wc, RIG_WAIT));
 		CHECK_EQ(wc.wr_id, 3);
 		CHECK_EQ(wc.status, kind == 2 || kind == 3 ? IBV_WC_BAD_RESP_ERR
@@ -225,7 +154,7 @@ static void test_responses(void **state)
 							   : IBV_WC_SUCCESS);
 		for (size_t i = 1000; i < 4096; i++)
 			CHECK_EQ(s.p.b.buf[(1 << 20) + i], 0);
-		good(&s);
+		stage_good(&s);
 	}
 	stage_close(&s);
 }
@@ -239,7 +168,7 @@ static void test_wrong_ids(void **state)
 
 	(void)state;
 	stage_open(&s, true);
-	good(&s);
+	stage_good(&s);
 	deaths = rd_stats(&s.p.b).deaths;
 	for (uint64_t i = 0; i < 2000; i++) {
 		struct wire_rd h = {.type = i % 2 ? WIRE_RD_RESET : WIRE_RD_BYE};
@@ -253,7 +182,7 @@ static void test_wrong_ids(void **state)
 			continue;
 		rd_peer_put(&s.h, &h, NULL, 0);
 	}
-	good(&s);
+	stage_good(&s);
 	CHECK_EQ(rd_stats(&s.p.b).deaths, deaths);
 	CHECK(rd_stats(&s.p.b).stale > 1000);
 	CHECK_EQ(rd_stats(&s.p.b).peers, 2);
@@ -286,7 +215,7 @@ static void test_small_hello(void **state)
 	}
 	CHECK_EQ(wc.wr_id, 1);
 	CHECK_0(wc.status);
-	good(&s);
+	stage_good(&s);
 	stage_close(&s);
 }
 
@@ -297,7 +226,7 @@ static void test_flood(void **state)
 
 	(void)state;
 	stage_open(&s, false);
-	good(&s);
+	stage_good(&s);
 	before = in_use();
 	for (int i = 0; i < 100000; i++) {
 		s.h.hello.life = util_rand_next(rig_rand()) | 1;
@@ -305,9 +234,9 @@ static void test_flood(void **state)
 		if (i % 1000 == 0)
 			rd_peer_drain(&s.h);
 		if (i % 10000 == 0)
-			good(&s);
+			stage_good(&s);
 	}
-	good(&s);
+	stage_good(&s);
 	bounded(before, 64 << 10);
 	CHECK_EQ(rd_stats(&s.p.b).peers, 1);
 	stage_close(&s);
@@ -322,18 +251,18 @@ static void test_lives(void **state)
 
 	(void)state;
 	stage_open(&s, false);
-	good(&s);
+	stage_good(&s);
 	before = in_use();
 	for (uint32_t i = 0; i < 1000; i++) {
 		rd_peer_new_life(&s.h);
 		s.h.hello.src_qpn = (i << 8 | 0xfe) & 0xffffff; /* others, not its own successor */
 		in += rd_peer_shake(&s.h);
 		if (i % 100 == 0)
-			good(&s);
+			stage_good(&s);
 	}
 	CHECK(in >= 50 && in <= 200);
 	CHECK(rd_stats(&s.p.b).peers <= 200);
-	good(&s);
+	stage_good(&s);
 	bounded(before, 200 * 4096);
 	stage_close(&s);
 }
@@ -351,7 +280,7 @@ static void test_successors(void **state)
 		rd_peer_send(&s.h, 0, 0, i % 2, 0, 100);
 	}
 	rig_sleep_ms(20); /* its last message finds no receive */
-	good(&s);
+	stage_good(&s);
 	CHECK_EQ(rd_stats(&s.p.b).peers, 2);
 	stage_close(&s);
 }
@@ -367,7 +296,7 @@ static void test_borrowed_life(void **state)
 
 	(void)state;
 	stage_open(&s, false);
-	good(&s);
+	stage_good(&s);
 	rd_peer_open(&spy, &s.p.a);
 	rd_peer_hello(&spy, WIRE_RD_INIT, 0, 0);
 	CHECK(rd_peer_get(&spy, &g, 2000));
@@ -376,7 +305,7 @@ static void test_borrowed_life(void **state)
 	s.h.hello.life = g.hello.life;
 	s.h.hello.src_qpn = s.p.a.qp->qp_num;
 	rd_peer_shake(&s.h);
-	good(&s);
+	stage_good(&s);
 	CHECK_EQ(rd_stats(&s.p.b).deaths, deaths);
 	rd_peer_close(&spy);
 	stage_close(&s);
@@ -403,7 +332,7 @@ static void test_half_contacts(void **state)
 		CHECK_EQ(wc.wr_id, 1);
 		CHECK_EQ(wc.status, IBV_WC_RETRY_EXC_ERR);
 	}
-	good(&s);
+	stage_good(&s);
 	CHECK_EQ(rd_stats(&s.p.b).peers, 1);
 	stage_close(&s);
 }
