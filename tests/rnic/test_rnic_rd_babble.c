@@ -52,6 +52,29 @@ static void test_answered_early(void **state)
 	stage_close(&s);
 }
 
+/* A long message that its sender has given up, all packets but the first: there must still be a
+ * place for that. */
+static void test_skips(void **state)
+{
+	static struct rd_got g;
+	uint8_t body[8];
+	struct stage s;
+	bool through = false;
+	size_t len;
+
+	(void)state;
+	stage_open(&s, true);
+	len = wire_rd_skip_encode(0, body);
+	for (uint32_t psn = 1; psn < 3000; psn++)
+		rd_peer_say(&s.h, WIRE_RD_DATA, WIRE_RD_SKIP, psn, body, len);
+	rd_peer_say(&s.h, WIRE_RD_DATA, WIRE_RD_SKIP, 0, body, len);
+	while (!through && rd_peer_get(&s.h, &g, 2000))
+		through = g.h.ack[0] == 3000;
+	CHECK(through);
+	stage_good(&s);
+	stage_close(&s);
+}
+
 /* ---- at random ---- */
 
 struct babble {
@@ -231,6 +254,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_answered_early),
+		RIG_TEST(test_skips),
 		RIG_TEST(test_babble),
 	};
 

@@ -230,6 +230,42 @@ static void test_change(void **state)
 	}
 }
 
+#define LABELS 4
+
+/* Several paths, all of them new, and no receive in the first moment: what was refused is sent
+ * again at once when there is one, not one packet with each timeout. */
+static void test_cold_paths(void **state)
+{
+	struct rig_opts o = rd_defaults();
+	struct way w[LABELS];
+	struct rig_addr to;
+	struct rd_pair p;
+	uint64_t begun;
+
+	(void)state;
+	o.send_wr = o.recv_wr = 128;
+	for (int round = 0; round < 5; round++) {
+		rd_pair_open(&p, &o, &o);
+		to = end_addr(&p.b);
+		for (uint32_t i = 0; i < LABELS; i++)
+			way_make(&w[i], &p.a, &to, i + 1);
+		for (uint32_t i = 0; i < 100; i++)
+			rd_post(&w[i * 7 % LABELS], IBV_WR_SEND, i, 0, 8 + i, 0);
+		rig_sleep_ms((unsigned int)round);
+		begun = util_now_ns();
+		for (uint32_t i = 0; i < 100; i++)
+			end_recv(&p.b, i, 0, 200);
+		for (uint32_t i = 0; i < 100; i++) {
+			CHECK_EQ(EXPECT_OK(p.b.rcq, i).byte_len, 8 + i);
+			EXPECT_OK(p.a.scq, i);
+		}
+		CHECK(util_now_ns() - begun < 2 * UTIL_NS_PER_S);
+		for (uint32_t i = 0; i < LABELS; i++)
+			way_free(&w[i]);
+		rd_pair_close(&p);
+	}
+}
+
 #define BOTH 40
 
 /* One side of test_both_begin. Afterwards it does not poll any more: what it still owes has to go
@@ -314,10 +350,8 @@ static void test_both_begin(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_change),
-		RIG_TEST(test_both_begin),
-		RIG_TEST(test_flush),
-		RIG_TEST(test_wake),
+		RIG_TEST(test_cold_paths), RIG_TEST(test_change), RIG_TEST(test_both_begin),
+		RIG_TEST(test_flush),      RIG_TEST(test_wake),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
