@@ -139,7 +139,7 @@ mixed() {
 
 lab_new "$name" --pgft "1;17;1;1" --rate ${rate}mbit --mtu 1500
 alone 1500 ""
-judge "Two flows, the lesser's share" 0.4 0.35 "$least_share" 1 "h1 -t 8" "h2 -t 8"
+judge "Two flows, the lesser's share" 0.4 0.3 "$least_share" 1 "h1 -t 8" "h2 -t 8"
 judge "Beside TCP's CUBIC, the lesser's share" 0.4 0.3 "$least_share" 1 "h1 -t 8" \
 	"h2 -t 8 -c cubic"
 beside_bbr
