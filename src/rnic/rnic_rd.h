@@ -59,12 +59,11 @@ struct rnic_rd_msg {
 	struct rnic_rd_path *path;
 	uint8_t kind;
 	uint8_t lane;
-	bool skip;      /* failed: what is left of it are empty packets */
-	bool numbered;  /* has its packet sequence numbers */
-	bool arrived;   /* all of it has; what was sent before it perhaps not */
-	bool executed;  /* ... that too: it is on peer->unanswered, if anywhere */
-	bool direct;    /* shared memory: the receiver fetches it, ... */
-	uint8_t grant;  /* ... by this permission, counted from 1 */
+	bool skip;     /* failed: what is left of it are empty packets */
+	bool numbered; /* has its packet sequence numbers */
+	bool arrived;  /* all of it has; what was sent before it perhaps not */
+	bool executed; /* ... that too: it is on peer->unanswered, if anywhere */
+	uint8_t grant; /* shared memory: by which the receiver fetches it, counted from 1; 0: not */
 	uint32_t first; /* ... which begin here */
 	uint32_t n;     /* packets */
 	uint32_t sent;  /* packets from the first on that need no first transmission */
@@ -515,6 +514,9 @@ void rnic_rd_read_failed(struct rnic_rd_peer *peer, uint32_t handle, enum ibv_wc
 
 /* ---- rnic_rd_rsp.c: requests of peers ---- */
 
+/* A read: what is to be answered, the data or an error. */
+void rnic_rd_read(struct rnic_rd *rd, uint32_t rkey, uint64_t addr, uint32_t len,
+		  struct rnic_rd_job *job);
 /* An atomic: what is to be answered, RNIC_RD_ATOMIC_RSP or RNIC_RD_ERROR_RSP, and its value. */
 struct rnic_rd_atomic {
 	bool add;

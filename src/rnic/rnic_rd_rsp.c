@@ -239,22 +239,21 @@ static void complete_hold(struct rnic_rd_peer *peer, const struct rnic_rd_event 
 
 /* ---- events ---- */
 
-static void run_read(struct rnic_rd_peer *peer, const struct wire_read_req *r,
-		     struct rnic_rd_job *job)
+void rnic_rd_read(struct rnic_rd *rd, uint32_t rkey, uint64_t addr, uint32_t len,
+		  struct rnic_rd_job *job)
 {
 	enum rnic_mem_error err = RNIC_MEM_OK;
 	void *ptr;
 
-	if (r->len)
-		err = rnic_mem_remote(peer->rd->e, peer->rd->qp->ibv.pd, r->src_stag, r->src_to,
-				      r->len, IBV_ACCESS_REMOTE_READ, &ptr);
-	job->handle = r->sink_stag;
-	job->rkey = r->src_stag;
-	job->addr = r->src_to;
+	if (len)
+		err = rnic_mem_remote(rd->e, rd->qp->ibv.pd, rkey, addr, len,
+				      IBV_ACCESS_REMOTE_READ, &ptr);
+	job->rkey = rkey;
+	job->addr = addr;
 	job->msg.kind = err ? RNIC_RD_ERROR_RSP : RNIC_RD_READ_RSP;
-	job->msg.length = err ? 0 : r->len;
+	job->msg.length = err ? 0 : len;
 	job->value = err ? rnic_rd_reason(err) : 0;
-	peer->rd->stats.refused += !!err;
+	rd->stats.refused += !!err;
 }
 
 enum rnic_rd_kind rnic_rd_atomic(struct rnic_rd *rd, const struct rnic_rd_atomic *a,
@@ -279,6 +278,13 @@ enum rnic_rd_kind rnic_rd_atomic(struct rnic_rd *rd, const struct rnic_rd_atomic
 refused:
 	rd->stats.refused++;
 	return RNIC_RD_ERROR_RSP;
+}
+
+static void run_read(struct rnic_rd_peer *peer, const struct wire_read_req *r,
+		     struct rnic_rd_job *job)
+{
+	job->handle = r->sink_stag;
+	rnic_rd_read(peer->rd, r->src_stag, r->src_to, r->len, job);
 }
 
 static void run_atomic(struct rnic_rd_peer *peer, const struct wire_atomic_req *a,

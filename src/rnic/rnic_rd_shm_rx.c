@@ -219,23 +219,6 @@ static void write_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *
 	}
 }
 
-static void read_in(struct rnic_rd_shm *s, const struct rec *r, const struct rec_target *t,
-		    struct rnic_rd_job *job)
-{
-	enum rnic_mem_error err = RNIC_MEM_OK;
-	void *ptr;
-
-	if (r->len)
-		err = rnic_mem_remote(s->rd->e, s->rd->qp->ibv.pd, t->rkey, t->addr, r->len,
-				      IBV_ACCESS_REMOTE_READ, &ptr);
-	job->rkey = t->rkey;
-	job->addr = t->addr;
-	job->msg.kind = err ? RNIC_RD_ERROR_RSP : RNIC_RD_READ_RSP;
-	job->msg.length = err ? 0 : r->len;
-	job->value = err ? rnic_rd_reason(err) : 0;
-	s->rd->stats.refused += !!err;
-}
-
 static void atomic_in(struct rnic_rd_shm *s, const struct rec *r, const struct rec_target *t,
 		      const uint8_t *args, struct rnic_rd_job *job)
 {
@@ -266,7 +249,7 @@ static void query_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *
 	job->handle = t.handle;
 	job->msg.lane = RNIC_RD_RSP;
 	if (r->op == REC_READ)
-		read_in(s, r, &t, job);
+		rnic_rd_read(s->rd, t.rkey, t.addr, r->len, job);
 	else
 		atomic_in(s, r, &t, body + sizeof(t), job);
 	s->peer->n_jobs++;

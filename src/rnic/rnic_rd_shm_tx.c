@@ -131,17 +131,13 @@ static bool grant(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 	uint32_t word;
 	int i;
 
-	if (m->sent)
-		return m->direct;
-	m->direct = m->grant;
-	if (m->direct || !s->reachable || m->length < REC_DIRECT_MIN)
-		return m->direct;
+	if (m->grant || m->sent || !s->reachable || m->length < REC_DIRECT_MIN)
+		return m->grant;
 	i = shm_grant_give(&s->link, &word);
 	if (i < 0)
 		return false;
 	s->granted[i] = m;
 	m->grant = (uint8_t)(i + 1);
-	m->direct = true;
 	return true;
 }
 
