@@ -8,7 +8,7 @@
  *
  * Short messages are sent *eagerly*, into the buffers of the other endpoint, and copied from there.
  * Longer ones are announced, and moved straight between the buffers of the two applications by
- * RDMA: see msg_proto.h for the ways, and who chooses.
+ * RDMA: for now the receiver reads them (msg_rndv.c).
  *
  * Nothing happens by itself but what the device does: msg_progress, and every call that starts
  * something, handle what has come. All functions of an endpoint may be called from any thread.

@@ -332,15 +332,11 @@ static void start(struct msg_op *op)
 
 int msg_send(struct msg_ep *ep, struct msg_op *op)
 {
-	struct msg_pkt p = {.type = MSG_EAGER,
-			    .flags = (op->flags & MSG_OP_TAGGED ? MSG_F_TAGGED : 0) |
-				     (op->flags & MSG_OP_DATA ? MSG_F_DATA : 0),
-			    .tag = op->tag,
-			    .data = (uint32_t)op->data};
+	struct msg_pkt p;
 	int err;
 
 	start(op);
-	p.len = op->room;
+	p = msg_head(op, MSG_EAGER);
 	util_lock(&ep->lock);
 	err = op->room <= ep->conf.eager_max ? msg_tx_eager(ep, op, &p) : msg_rndv_announce(ep, op);
 	if (err == -EAGAIN)
@@ -351,7 +347,7 @@ int msg_send(struct msg_ep *ep, struct msg_op *op)
 
 int msg_post_recv(struct msg_ep *ep, struct msg_op *op)
 {
-	struct msg_match *m = &ep->match[op->flags & MSG_OP_TAGGED ? 1 : 0];
+	struct msg_match *m = msg_match_of(ep, op->flags & MSG_OP_TAGGED);
 	struct msg_unexp *u;
 	int err = 0;
 
@@ -387,7 +383,7 @@ int msg_cancel(struct msg_ep *ep, struct msg_op *op)
 
 	util_lock(&ep->lock);
 	if (op->kind == MSG_OP_RECV && msg_recv_posted(&op->recv)) {
-		msg_match_cancel(&ep->match[op->flags & MSG_OP_TAGGED ? 1 : 0], &op->recv);
+		msg_match_cancel(msg_match_of(ep, op->flags & MSG_OP_TAGGED), &op->recv);
 		msg_done(ep, op, -ECANCELED);
 		err = 0;
 	}

@@ -38,7 +38,7 @@ struct msg_tx {
 };
 
 /* What a work request was, in its wr_id: the rest is a pointer, a peer or a buffer. */
-enum { MSG_WR_TX, MSG_WR_OP, MSG_WR_PEER, MSG_WR_RX, MSG_WR_MASK };
+enum { MSG_WR_TX, MSG_WR_OP, MSG_WR_PEER, MSG_WR_RX };
 
 struct msg_id {
 	struct msg_op *op; /* NULL: free */
@@ -105,6 +105,33 @@ void msg_rndv_read(struct msg_ep *ep, struct msg_op *op, uint32_t src, const str
 void msg_rndv_go_on(struct msg_ep *ep, struct msg_op *op);
 void msg_rndv_rdma_done(struct msg_ep *ep, struct msg_op *op);
 void msg_rndv_done(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p);
+
+static inline struct msg_match *msg_match_of(struct msg_ep *ep, bool tagged)
+{
+	return &ep->match[tagged ? 1 : 0];
+}
+
+/* The envelope of a send. */
+static inline struct msg_pkt msg_head(const struct msg_op *op, enum msg_type type)
+{
+	return (struct msg_pkt){.type = (uint8_t)type,
+				.flags = (op->flags & MSG_OP_TAGGED ? MSG_F_TAGGED : 0) |
+					 (op->flags & MSG_OP_DATA ? MSG_F_DATA : 0),
+				.tag = op->tag,
+				.data = (uint32_t)op->data,
+				.len = op->room};
+}
+
+/* A receive has found its message. */
+static inline void msg_matched(struct msg_op *op, uint32_t src, const struct msg_pkt *p)
+{
+	op->src = src;
+	op->tag = p->tag;
+	op->data = p->data;
+	op->flags =
+		(uint8_t)((op->flags & ~MSG_OP_DATA) | (p->flags & MSG_F_DATA ? MSG_OP_DATA : 0));
+	op->over = p->len > op->room ? p->len - op->room : 0;
+}
 
 static inline void msg_done(struct msg_ep *ep, struct msg_op *op, int err)
 {

@@ -16,12 +16,7 @@ static void forget(struct msg_op *op)
 
 int msg_rndv_announce(struct msg_ep *ep, struct msg_op *op)
 {
-	struct msg_pkt p = {.type = MSG_RTS,
-			    .flags = (op->flags & MSG_OP_TAGGED ? MSG_F_TAGGED : 0) |
-				     (op->flags & MSG_OP_DATA ? MSG_F_DATA : 0),
-			    .tag = op->tag,
-			    .data = (uint32_t)op->data,
-			    .len = op->room};
+	struct msg_pkt p = msg_head(op, MSG_RTS);
 	int err = msg_id_new(ep, op);
 
 	for (unsigned int i = 0; i < op->n_iov && !err; i++) {
@@ -89,12 +84,7 @@ void msg_rndv_go_on(struct msg_ep *ep, struct msg_op *op)
 
 void msg_rndv_read(struct msg_ep *ep, struct msg_op *op, uint32_t src, const struct msg_pkt *p)
 {
-	op->src = src;
-	op->tag = p->tag;
-	op->data = p->data;
-	op->flags =
-		(uint8_t)((op->flags & ~MSG_OP_DATA) | (p->flags & MSG_F_DATA ? MSG_OP_DATA : 0));
-	op->over = p->len > op->room ? p->len - op->room : 0;
+	msg_matched(op, src, p);
 	op->len = op->off = op->next = 0;
 	op->peer_id = p->id;
 	op->n_remote = p->n_seg < MSG_IOV ? p->n_seg : MSG_IOV;

@@ -5,11 +5,6 @@
 #include "util_log.h"
 #include "msg_ep.h"
 
-static struct msg_match *match_of(struct msg_ep *ep, uint8_t flags)
-{
-	return &ep->match[flags & MSG_F_TAGGED ? 1 : 0];
-}
-
 static void scatter(struct msg_op *op, const uint8_t *from, uint64_t len)
 {
 	for (unsigned int i = 0; i < op->n_iov && len; i++) {
@@ -24,13 +19,8 @@ static void scatter(struct msg_op *op, const uint8_t *from, uint64_t len)
 static void eager(struct msg_ep *ep, struct msg_op *op, uint32_t src, const struct msg_pkt *p,
 		  const uint8_t *body)
 {
-	op->src = src;
-	op->tag = p->tag;
-	op->data = p->data;
-	op->flags =
-		(uint8_t)((op->flags & ~MSG_OP_DATA) | (p->flags & MSG_F_DATA ? MSG_OP_DATA : 0));
-	op->len = p->len < op->room ? p->len : op->room;
-	op->over = p->len - op->len;
+	msg_matched(op, src, p);
+	op->len = p->len - op->over;
 	scatter(op, body, op->len);
 	msg_done(ep, op, op->over ? -EMSGSIZE : 0);
 }
@@ -54,7 +44,7 @@ static void keep(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, const
 		e->unexp.src = src;
 		e->pkt = *p;
 		memcpy(e->body, body, len);
-		if (!msg_match_store(match_of(ep, p->flags), &e->unexp))
+		if (!msg_match_store(msg_match_of(ep, p->flags & MSG_F_TAGGED), &e->unexp))
 			return;
 		free(e);
 	}
@@ -72,7 +62,7 @@ static void message(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, co
 	struct msg_recv *r;
 
 	ep->peers[src].seen++;
-	r = msg_match_take(match_of(ep, p->flags), src, p->tag);
+	r = msg_match_take(msg_match_of(ep, p->flags & MSG_F_TAGGED), src, p->tag);
 	if (r)
 		deliver(ep, container_of(r, struct msg_op, recv), src, p, body);
 	else

@@ -40,8 +40,7 @@ enum msg_type {
 
 enum msg_flag {
 	MSG_F_TAGGED = 1,
-	MSG_F_DATA = 2,    /* the header's data is the application's */
-	MSG_F_DELIVER = 4, /* EAGER: answer with DONE when it is in the receiver's buffer */
+	MSG_F_DATA = 2, /* the header's data is the application's */
 };
 
 struct msg_seg {
