@@ -8,7 +8,9 @@
  *
  * Short messages are sent *eagerly*, into the buffers of the other endpoint, and copied from there.
  * Longer ones are announced, and moved straight between the buffers of the two applications by
- * RDMA: for now the receiver reads them (msg_rndv.c).
+ * RDMA. Each way to do that is in a file of its own: the receiver reads them (msg_read.c); the
+ * sender writes them when the receiver says where (msg_write.c), or at once if the receiver has
+ * said so before (msg_put.c). msg_choose.h says which it is.
  *
  * Nothing happens by itself but what the device does: msg_progress, and every call that starts
  * something, handle what has come. All functions of an endpoint may be called from any thread.
@@ -27,7 +29,10 @@
 
 #define MSG_IOV 4
 
+struct ibv_mr;
 struct msg_dev;
+struct msg_mem;
+struct msg_early; /* a message that no receive was there for */
 struct msg_ep;
 
 /* The name of an endpoint. */
@@ -36,13 +41,15 @@ struct msg_addr {
 	uint32_t qpn, qkey;
 };
 
-enum msg_op_kind { MSG_OP_SEND, MSG_OP_RECV, MSG_OP_READ, MSG_OP_WRITE };
+enum msg_op_kind { MSG_OP_SEND, MSG_OP_RECV, MSG_OP_READ, MSG_OP_WRITE, MSG_OP_ATOMIC };
 
 enum msg_op_flag {
 	MSG_OP_TAGGED = 1,
-	MSG_OP_DATA = 2,    /* data goes along with a send; came along with what was received */
-	MSG_OP_INJECT = 4,  /* the buffer is the caller's again when the call returns */
+	MSG_OP_DATA = 2,   /* data goes along with a send or a write; came with what was received */
+	MSG_OP_INJECT = 4, /* the buffer is the caller's again when the call returns */
 	MSG_OP_DELIVER = 8, /* a send is done when the message is in the receiver's buffer */
+	MSG_OP_MULTI = 16,  /* a receive of many messages, one behind the other, see msg_multi */
+	MSG_OP_PART = 32,   /* a message of those: not the caller's operation, gone after `done` */
 };
 
 /* A piece of a peer's memory. */
@@ -62,21 +69,58 @@ struct msg_op {
 
 	/* The result. */
 	int err; /* 0 or -errno: -ECANCELED, -EMSGSIZE (truncated), -EHOSTUNREACH (gone), ... */
-	uint32_t src;  /* of a receive: whose message it is; tag and data are its, too */
-	uint64_t len;  /* bytes moved */
-	uint64_t over; /* bytes of the message that did not fit */
+	uint32_t src;            /* of a receive: whose message it is; tag and data are its, too */
+	uint64_t len;            /* bytes moved */
+	uint64_t over;           /* bytes of the message that did not fit */
+	struct msg_multi *whole; /* of a part */
 
 	/* Private. */
 	struct msg_recv recv;
 	struct msg_ask ask;
 	struct list_head link; /* on a list of the endpoint */
 	uint64_t room;         /* bytes in iov */
+	uint8_t phase;         /* enum msg_phase */
+	bool cancel;           /* wanted, when RTRs have been got back */
+	uint64_t posted;       /* when; 0: nobody wants to know */
 	uint32_t id;           /* by which the peer names it; 0: none */
 	uint32_t peer_id;      /* and by which we name the peer's */
 	uint32_t pending;      /* work requests under way */
 	unsigned int next;     /* of the remote pieces, the next to be read or written ... */
 	uint64_t off;          /* ... and how much of it has been */
-	void *mr[MSG_IOV];
+	struct ibv_mr *mr[MSG_IOV];
+};
+
+/* A receive of many messages (MSG_OP_MULTI): iov[0] is filled with them, one behind the other,
+ * until less than `least` bytes are left. `done` is called for each with an operation of the
+ * engine's own (MSG_OP_PART; `whole` is this one, iov[0] is where the message lies), and with this
+ * one when all of that is over. */
+struct msg_multi {
+	struct msg_op op;
+	uint64_t least;
+	/* Private. */
+	uint64_t used;
+	uint32_t parts; /* messages that are not done */
+	bool filling;   /* with messages that were there before */
+};
+
+/* An operation on memory of a peer that other such operations do not interrupt. Done by the peer's
+ * processor, when it makes progress: codes and types are whatever conf.atomic knows. */
+struct msg_atomic {
+	struct msg_op op; /* iov: the operand, if there is one; remote[0]: on what */
+	uint8_t code, type;
+	uint32_t count; /* elements */
+	struct iovec compare[MSG_IOV], result[MSG_IOV];
+	unsigned int n_compare, n_result;
+};
+
+/* What conf.atomic is to do: as many bytes at `target` as `len`, and likewise for the others; NULL
+ * where there is none. What was there before goes to result. */
+struct msg_atomic_job {
+	uint8_t code, type;
+	uint32_t count;
+	uint64_t len;
+	void *target, *result;
+	const void *operand, *compare;
 };
 
 struct msg_ep_conf {
@@ -84,8 +128,27 @@ struct msg_ep_conf {
 	uint32_t rx_buffers; /* of that length */
 	uint32_t depth;      /* work requests under way */
 	bool wait;           /* somebody may want to sleep: msg_ep_fd */
+	bool write;          /* the sender writes long messages, rather than the receiver reads */
+	bool speculate;      /* receives of long messages are told to the sender in advance, ... */
+	uint32_t usage;      /* ... as long as so many percent of that is used; 0: always */
 	void (*done)(void *arg, struct msg_op *op);
+	/* 0 or -errno. Called with the lock held. NULL: there are no atomic operations. */
+	int (*atomic)(const struct msg_atomic_job *job);
+	/* A peer has written to our memory, and sent data with that. NULL: nobody cares. */
+	void (*written)(void *arg, uint32_t src, uint64_t data, uint64_t len);
 	void *arg;
+};
+
+/* What an endpoint has done, since it was opened. */
+struct msg_stats {
+	uint64_t eager, read, written, put; /* messages sent, by protocol */
+	uint64_t received, unexpected;
+	uint64_t bytes_sent, bytes_received;
+	uint64_t rtr_sent, rtr_hit; /* and what became of them: the message was put */
+	uint64_t rtr_came, rtr_used, rtr_dropped, rtr_stale;
+	uint64_t stops, resumptions; /* of speculation, by envelope */
+	uint64_t reads, writes, atomics;
+	uint64_t cache_hits, cache_misses;
 };
 
 /* A device by its name, NULL: the first that can do it. 0 or -errno. */
@@ -105,6 +168,14 @@ struct msg_addr msg_peer_addr(struct msg_ep *ep, uint32_t peer);
 int msg_send(struct msg_ep *ep, struct msg_op *op);
 int msg_post_recv(struct msg_ep *ep, struct msg_op *op);
 int msg_rma(struct msg_ep *ep, struct msg_op *op);
+/* At most msg_atomic_max(ep) bytes of operand and compare together, and as many of result. */
+int msg_atomic(struct msg_ep *ep, struct msg_atomic *a);
+size_t msg_atomic_max(const struct msg_ep *ep);
+/* Whether a message is there that this receive would get: 0, and what it is in src, tag, data, len,
+ * flags; else -ENOMSG. With `claimed`, it is kept for msg_recv_claimed. To throw it away, receive
+ * it into nothing: n_iov is 0. */
+int msg_peek(struct msg_ep *ep, struct msg_op *op, struct msg_early **claimed);
+int msg_recv_claimed(struct msg_ep *ep, struct msg_op *op, struct msg_early *claimed);
 /* 0: it will be done, cancelled or not. -ENOENT: it is too late. */
 int msg_cancel(struct msg_ep *ep, struct msg_op *op);
 
@@ -115,8 +186,11 @@ int msg_progress(struct msg_ep *ep);
 int msg_ep_fd(const struct msg_ep *ep);
 bool msg_ep_arm(struct msg_ep *ep);
 
+void msg_ep_stats(struct msg_ep *ep, struct msg_stats *out);
+
 /* Memory that peers may use by its key. 0 or -errno. */
-int msg_reg(struct msg_dev *dev, void *addr, size_t len, bool write, void **mr, uint32_t *key);
-void msg_dereg(void *mr);
+int msg_reg(struct msg_dev *dev, void *addr, size_t len, bool write, struct msg_mem **mem,
+	    uint32_t *key);
+void msg_dereg(struct msg_mem *mem);
 
 #endif

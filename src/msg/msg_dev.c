@@ -68,26 +68,123 @@ void msg_dev_close(struct msg_dev *dev)
 		ibv_dealloc_pd(dev->pd);
 	if (dev->ctx)
 		ibv_close_device(dev->ctx);
+	free(dev->mem);
 	free(dev);
 }
 
-int msg_reg(struct msg_dev *dev, void *addr, size_t len, bool write, void **out, uint32_t *key)
+int msg_dev_reg(struct msg_dev *dev, void *addr, size_t len, bool write, struct ibv_mr **out)
 {
 	unsigned int access = IBV_ACCESS_REMOTE_READ;
-	struct ibv_mr *mr;
 
 	if (write)
 		access |=
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-	mr = ibv_reg_mr_iova2(dev->pd, addr, len, (uintptr_t)addr, access);
-	if (!mr)
-		return -errno;
-	*out = mr;
-	*key = mr->rkey;
+	*out = ibv_reg_mr_iova2(dev->pd, addr, len, (uintptr_t)addr, access);
+	return *out ? 0 : -errno;
+}
+
+/* ---- what the application has registered ---- */
+
+static struct msg_mem **bucket(const struct msg_dev *dev, uint32_t key)
+{
+	return &dev->mem[key * UINT32_C(0x9e3779b9) >> 4 & (dev->mem_buckets - 1)];
+}
+
+static int grow(struct msg_dev *dev)
+{
+	uint32_t n = dev->mem_buckets, more = n ? 2 * n : 16;
+	struct msg_mem **old = dev->mem, *m;
+
+	if (dev->n_mem < n)
+		return 0;
+	dev->mem = calloc(more, sizeof(*dev->mem));
+	if (!dev->mem) {
+		dev->mem = old;
+		return -ENOMEM;
+	}
+	dev->mem_buckets = more;
+	for (uint32_t i = 0; i < n; i++)
+		while ((m = old[i])) {
+			struct msg_mem **b = bucket(dev, m->mr->rkey);
+
+			old[i] = m->next;
+			m->next = *b;
+			*b = m;
+		}
+	free(old);
 	return 0;
 }
 
-void msg_dereg(void *mr)
+static int insert(struct msg_dev *dev, struct msg_mem *m)
 {
-	ibv_dereg_mr(mr);
+	struct msg_mem **b;
+	int err;
+
+	util_lock(&dev->lock);
+	err = grow(dev);
+	if (!err) {
+		b = bucket(dev, m->mr->rkey);
+		m->next = *b;
+		*b = m;
+		dev->n_mem++;
+	}
+	util_unlock(&dev->lock);
+	return err;
+}
+
+int msg_reg(struct msg_dev *dev, void *addr, size_t len, bool write, struct msg_mem **out,
+	    uint32_t *key)
+{
+	struct msg_mem *m = calloc(1, sizeof(*m));
+	int err;
+
+	if (!m)
+		return -ENOMEM;
+	m->dev = dev;
+	m->write = write;
+	err = msg_dev_reg(dev, addr, len, write, &m->mr);
+	if (!err) {
+		err = insert(dev, m);
+		if (err)
+			ibv_dereg_mr(m->mr);
+	}
+	if (err) {
+		free(m);
+		return err;
+	}
+	*key = m->mr->rkey;
+	*out = m;
+	return 0;
+}
+
+void msg_dereg(struct msg_mem *m)
+{
+	struct msg_dev *dev = m->dev;
+	struct msg_mem **b;
+
+	util_lock(&dev->lock);
+	for (b = bucket(dev, m->mr->rkey); *b != m;)
+		b = &(*b)->next;
+	*b = m->next;
+	dev->n_mem--;
+	util_unlock(&dev->lock);
+	ibv_dereg_mr(m->mr);
+	free(m);
+}
+
+void *msg_dev_mem(const struct msg_dev *dev, uint32_t key, uint64_t addr, uint64_t len, bool write)
+{
+	if (!dev->mem_buckets)
+		return NULL;
+	for (struct msg_mem *m = *bucket(dev, key); m; m = m->next) {
+		uint64_t start = (uintptr_t)m->mr->addr;
+
+		if (m->mr->rkey != key)
+			continue;
+		if ((write && !m->write) || addr < start || len > m->mr->length ||
+		    addr - start > m->mr->length - len)
+			return NULL;
+		return (void *)(uintptr_t)addr;
+	}
+	return NULL;
 }

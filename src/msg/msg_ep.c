@@ -4,6 +4,7 @@
 #include <string.h>
 #include "util_log.h"
 #include "util_rand.h"
+#include "msg_choose.h"
 #include "msg_ep.h"
 
 #define POLL_BATCH  16
@@ -65,18 +66,20 @@ static int make_buffers(struct msg_ep *ep)
 	ep->rx = aligned_alloc(64, n * ep->rx_size);
 	ep->idle = malloc(n * sizeof(*ep->idle));
 	ep->tx = calloc(ep->conf.depth, sizeof(*ep->tx));
-	if (!ep->rx || !ep->idle || !ep->tx)
+	ep->tx_data = aligned_alloc(64, ep->conf.depth * ep->rx_size);
+	if (!ep->rx || !ep->idle || !ep->tx || !ep->tx_data)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++)
 		ep->idle[ep->n_idle++] = i;
 	for (uint32_t i = 0; i < ep->conf.depth; i++) {
 		ep->tx[i].next = ep->tx_free;
+		ep->tx[i].data = ep->tx_data + i * ep->rx_size;
 		ep->tx_free = &ep->tx[i];
 	}
 	ep->rx_mr = ibv_reg_mr_iova2(ep->dev->pd, ep->rx, n * ep->rx_size, (uintptr_t)ep->rx,
 				     IBV_ACCESS_LOCAL_WRITE);
-	ep->tx_mr = ibv_reg_mr_iova2(ep->dev->pd, ep->tx, ep->conf.depth * sizeof(*ep->tx),
-				     (uintptr_t)ep->tx, 0);
+	ep->tx_mr = ibv_reg_mr_iova2(ep->dev->pd, ep->tx_data, ep->conf.depth * ep->rx_size,
+				     (uintptr_t)ep->tx_data, 0);
 	return ep->rx_mr && ep->tx_mr ? 0 : -errno;
 }
 
@@ -116,6 +119,9 @@ int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_
 	ep->conf = *conf;
 	ep->id_free = UINT32_MAX;
 	list_init(&ep->stalled);
+	list_init(&ep->waiting);
+	list_init(&ep->cancelling);
+	msg_adapt_init(&ep->adapt, conf->usage);
 	err = msg_match_init(&ep->match[0]);
 	if (!err)
 		err = msg_match_init(&ep->match[1]);
@@ -153,6 +159,10 @@ void msg_ep_close(struct msg_ep *ep)
 		msg_match_drop_src(&ep->match[i], MSG_ANY_SRC, NULL, free_early, NULL);
 		msg_match_free(&ep->match[i]);
 	}
+	for (uint32_t i = 0; i < ep->n_ids; i++)
+		if (ep->ids[i].op)
+			msg_unexpose(ep->ids[i].op);
+	msg_tx_drop(ep);
 	if (ep->qp)
 		ibv_destroy_qp(ep->qp);
 	if (ep->cq)
@@ -167,6 +177,7 @@ void msg_ep_close(struct msg_ep *ep)
 	free(ep->rx);
 	free(ep->idle);
 	free(ep->tx);
+	free(ep->tx_data);
 	free(ep->ids);
 	free(ep);
 }
@@ -216,36 +227,42 @@ static int status_errno(enum ibv_wc_status status)
 	}
 }
 
+static void packet_sent(struct msg_ep *ep, struct msg_op *op, int err)
+{
+	op->len = op->room;
+	msg_done(ep, op, err);
+}
+
 static void sent(struct msg_ep *ep, const struct ibv_wc *wc)
 {
 	int err = status_errno(wc->status);
-	struct msg_op *op;
+	uint32_t peer = (uint32_t)(wc->wr_id >> 2);
+	struct msg_op *op = NULL;
 	struct msg_tx *tx;
 
 	switch (wc->wr_id & 3) {
 	case MSG_WR_TX:
 		tx = (struct msg_tx *)(uintptr_t)wc->wr_id;
 		op = tx->op;
+		peer = tx->peer;
 		tx->next = ep->tx_free;
 		ep->tx_free = tx;
-		op->len = op->room;
-		msg_done(ep, op, err);
+		if (op)
+			packet_sent(ep, op, err);
 		break;
 	case MSG_WR_OP:
 		op = (struct msg_op *)(uintptr_t)(wc->wr_id & ~UINT64_C(3));
-		if (err && !op->err)
-			op->err = err;
-		if (op->kind == MSG_OP_SEND) {
-			op->len = op->room;
-			msg_done(ep, op, err);
-			break;
-		}
-		op->pending--;
-		msg_rndv_rdma_done(ep, op);
+		peer = op->kind == MSG_OP_RECV ? op->src : op->peer;
+		if (op->kind == MSG_OP_SEND && op->phase != MSG_PHASE_WRITE)
+			packet_sent(ep, op, err);
+		else
+			msg_rdma_done(ep, op, err);
 		break;
 	default:
 		break;
 	}
+	if (err == -EHOSTUNREACH)
+		msg_peer_died(ep, peer);
 }
 
 static void arrived(struct msg_ep *ep, const struct ibv_wc *wc)
@@ -254,6 +271,8 @@ static void arrived(struct msg_ep *ep, const struct ibv_wc *wc)
 
 	if (wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV)
 		msg_rx_packet(ep, wc, ep->rx + b * ep->rx_size);
+	else if (wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
+		msg_write_notice(ep, wc);
 	ep->idle[ep->n_idle++] = b;
 }
 
@@ -266,7 +285,7 @@ static void retry_stalled(struct msg_ep *ep)
 	list_splice_tail(&ep->stalled, &work);
 	while ((op = list_first(&work, struct msg_op, link))) {
 		list_del(&op->link);
-		msg_rndv_go_on(ep, op);
+		msg_rdma_go_on(ep, op);
 	}
 }
 
@@ -282,6 +301,8 @@ static int progress(struct msg_ep *ep)
 			sent(ep, &wc[i]);
 	if (ep->n_idle)
 		refill(ep);
+	if (n > 0 && !list_empty(&ep->waiting))
+		msg_tx_flush(ep);
 	if (n > 0 && !list_empty(&ep->stalled))
 		retry_stalled(ep);
 	return n;
@@ -321,60 +342,193 @@ static void start(struct msg_op *op)
 	for (unsigned int i = 0; i < op->n_iov; i++)
 		op->room += op->iov[i].iov_len;
 	op->err = 0;
-	op->len = op->over = op->off = 0;
+	op->len = op->over = op->off = op->posted = 0;
 	op->next = 0;
 	op->pending = 0;
 	op->id = 0;
+	op->phase = MSG_PHASE_NONE;
+	op->cancel = false;
+	op->whole = NULL;
+	op->ask = (struct msg_ask){0};
 	memset(&op->recv, 0, sizeof(op->recv));
 	memset(op->mr, 0, sizeof(op->mr));
 	list_init(&op->link);
 }
 
+static int send_eager(struct msg_ep *ep, struct msg_op *op)
+{
+	bool report = op->flags & MSG_OP_DELIVER && !(op->flags & MSG_OP_INJECT);
+	struct msg_pkt p = msg_head(op, MSG_EAGER);
+	int err = msg_tx_send(ep, op->peer, &p, op->iov, op->n_iov, report ? op : NULL);
+
+	if (err)
+		return err;
+	ep->stats.eager++;
+	if (!report)
+		packet_sent(ep, op, 0);
+	return 0;
+}
+
+/* The message takes its place in the order only when nothing can refuse it any more. After that
+ * `op` may be the caller's again. */
+static int send_message(struct msg_ep *ep, struct msg_op *op)
+{
+	struct msg_ledger *l = op->flags & MSG_OP_TAGGED ? &ep->peers[op->peer].ledger : NULL;
+	uint64_t tag = op->tag, len = op->room;
+	bool rendezvous = len > ep->conf.eager_max;
+	const struct msg_rtr *rtr = l ? msg_ledger_next(l, tag, len, rendezvous) : NULL;
+	struct msg_rtr used;
+	int err;
+
+	switch (msg_choose(len, ep->conf.eager_max, !ep->conf.write, rtr)) {
+	case MSG_BY_EAGER:
+		err = send_eager(ep, op);
+		break;
+	case MSG_BY_PUT:
+		err = msg_put_send(ep, op, rtr);
+		if (!err)
+			msg_rdma_go_on(ep, op);
+		break;
+	case MSG_BY_WRITE:
+		err = msg_write_announce(ep, op);
+		break;
+	default:
+		err = msg_read_announce(ep, op);
+		break;
+	}
+	if (err)
+		return err;
+	ep->stats.bytes_sent += len;
+	if (l)
+		msg_ledger_sent(l, tag, len, rendezvous, &used);
+	return 0;
+}
+
 int msg_send(struct msg_ep *ep, struct msg_op *op)
 {
-	struct msg_pkt p;
 	int err;
 
 	start(op);
-	p = msg_head(op, MSG_EAGER);
 	util_lock(&ep->lock);
-	err = op->room <= ep->conf.eager_max ? msg_tx_eager(ep, op, &p) : msg_rndv_announce(ep, op);
+	err = ep->peers[op->peer].dead ? -EHOSTUNREACH : send_message(ep, op);
 	if (err == -EAGAIN)
 		progress(ep);
 	util_unlock(&ep->lock);
 	return err;
 }
 
-int msg_post_recv(struct msg_ep *ep, struct msg_op *op)
+static int post_recv(struct msg_ep *ep, struct msg_op *op)
 {
 	struct msg_match *m = msg_match_of(ep, op->flags & MSG_OP_TAGGED);
 	struct msg_unexp *u;
-	int err = 0;
+	int err;
 
-	start(op);
-	op->recv.tag = op->tag;
-	op->recv.ignore = op->flags & MSG_OP_TAGGED ? op->ignore : UINT64_MAX;
-	op->recv.src = op->peer;
-	util_lock(&ep->lock);
-	progress(ep);
+	if (op->flags & MSG_OP_MULTI) {
+		struct msg_multi *multi = container_of(op, struct msg_multi, op);
+
+		multi->used = multi->parts = 0;
+		return msg_rx_early_parts(ep, multi) ? msg_match_post(m, &op->recv) : 0;
+	}
 	u = msg_match_find(m, op->peer, op->recv.tag, op->recv.ignore);
 	if (u) {
 		msg_match_drop(m, u);
 		msg_rx_early(ep, op, container_of(u, struct msg_early, unexp));
-	} else {
-		err = msg_match_post(m, &op->recv);
+		return 0;
 	}
+	if (op->peer != MSG_ANY_SRC && ep->peers[op->peer].dead)
+		return -EHOSTUNREACH;
+	err = msg_match_post(m, &op->recv);
+	if (!err)
+		msg_put_ask(ep, op);
+	return err;
+}
+
+static void start_recv(struct msg_op *op)
+{
+	start(op);
+	op->recv.tag = op->tag;
+	op->recv.ignore = op->flags & MSG_OP_TAGGED ? op->ignore : UINT64_MAX;
+	op->recv.src = op->peer;
+}
+
+int msg_post_recv(struct msg_ep *ep, struct msg_op *op)
+{
+	int err;
+
+	start_recv(op);
+	util_lock(&ep->lock);
+	progress(ep);
+	err = post_recv(ep, op);
 	util_unlock(&ep->lock);
 	return err;
 }
 
-int msg_rma(struct msg_ep *ep, struct msg_op *op)
+/* ---- probing ---- */
+
+int msg_peek(struct msg_ep *ep, struct msg_op *op, struct msg_early **claimed)
 {
-	start(op);
+	struct msg_match *m = msg_match_of(ep, op->flags & MSG_OP_TAGGED);
+	struct msg_unexp *u;
+	struct msg_early *e;
+
+	start_recv(op);
 	util_lock(&ep->lock);
-	msg_rndv_go_on(ep, op);
+	progress(ep);
+	u = msg_match_find(m, op->peer, op->recv.tag, op->recv.ignore);
+	if (u) {
+		e = container_of(u, struct msg_early, unexp);
+		msg_matched(op, u->src, &e->pkt);
+		op->len = e->pkt.len;
+		op->over = 0;
+		if (claimed) {
+			msg_match_drop(m, u);
+			*claimed = e;
+		}
+	}
+	util_unlock(&ep->lock);
+	return u ? 0 : -ENOMSG;
+}
+
+int msg_recv_claimed(struct msg_ep *ep, struct msg_op *op, struct msg_early *claimed)
+{
+	start_recv(op);
+	util_lock(&ep->lock);
+	msg_rx_early(ep, op, claimed);
 	util_unlock(&ep->lock);
 	return 0;
+}
+
+/* ---- others ---- */
+
+int msg_rma(struct msg_ep *ep, struct msg_op *op)
+{
+	int err = 0;
+
+	start(op);
+	util_lock(&ep->lock);
+	if (ep->peers[op->peer].dead)
+		err = -EHOSTUNREACH;
+	else
+		msg_rdma_go_on(ep, op);
+	if (op->kind == MSG_OP_READ)
+		ep->stats.reads++;
+	else
+		ep->stats.writes++;
+	util_unlock(&ep->lock);
+	return err;
+}
+
+int msg_atomic(struct msg_ep *ep, struct msg_atomic *a)
+{
+	int err;
+
+	start(&a->op);
+	util_lock(&ep->lock);
+	err = ep->peers[a->op.peer].dead ? -EHOSTUNREACH : msg_atomic_send(ep, a);
+	if (err == -EAGAIN)
+		progress(ep);
+	util_unlock(&ep->lock);
+	return err;
 }
 
 int msg_cancel(struct msg_ep *ep, struct msg_op *op)
@@ -382,11 +536,21 @@ int msg_cancel(struct msg_ep *ep, struct msg_op *op)
 	int err = -ENOENT;
 
 	util_lock(&ep->lock);
-	if (op->kind == MSG_OP_RECV && msg_recv_posted(&op->recv)) {
-		msg_match_cancel(msg_match_of(ep, op->flags & MSG_OP_TAGGED), &op->recv);
-		msg_done(ep, op, -ECANCELED);
-		err = 0;
-	}
+	if (op->kind == MSG_OP_RECV && msg_recv_posted(&op->recv))
+		err = msg_cancel_start(ep, op);
 	util_unlock(&ep->lock);
 	return err;
+}
+
+void msg_ep_stats(struct msg_ep *ep, struct msg_stats *out)
+{
+	util_lock(&ep->lock);
+	*out = ep->stats;
+	out->rtr_came = ep->spec.came;
+	out->rtr_used = ep->spec.used;
+	out->rtr_dropped = ep->spec.dropped;
+	out->rtr_stale = ep->spec.stale;
+	out->stops = ep->adapt.stops;
+	out->resumptions = ep->adapt.resumptions;
+	util_unlock(&ep->lock);
 }

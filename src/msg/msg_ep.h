@@ -4,6 +4,7 @@
 
 #include "util_lock.h"
 #include "msg.h"
+#include "msg_adapt.h"
 #include "msg_verbs.h"
 #include "msg_wire.h"
 
@@ -13,14 +14,34 @@ struct msg_dev {
 	struct ibv_mr *all; /* the process' memory, for local use only */
 	uint32_t ip;
 	union ibv_gid gid;
+	struct util_lock lock;
+	/* What the application has registered, by key: for atomic operations, which are done with
+	 * the lock held. */
+	struct msg_mem **mem;
+	uint32_t n_mem, mem_buckets;
 };
+
+struct msg_mem {
+	struct msg_dev *dev;
+	struct ibv_mr *mr;
+	struct msg_mem *next;
+	bool write;
+};
+
+/* ---- msg_dev.c ---- */
+int msg_dev_reg(struct msg_dev *dev, void *addr, size_t len, bool write, struct ibv_mr **out);
+/* Memory that a key stands for; with the lock held. NULL: it does not. */
+void *msg_dev_mem(const struct msg_dev *dev, uint32_t key, uint64_t addr, uint64_t len, bool write);
 
 struct msg_peer {
 	struct msg_addr addr;
 	struct ibv_ah *ah;
-	uint32_t chain; /* the next with the same hash; UINT32_MAX: none */
-	uint32_t seen;  /* messages of it that were processed */
-	struct msg_ledger ledger;
+	uint32_t chain;   /* the next with the same hash; UINT32_MAX: none */
+	uint32_t seen;    /* tagged messages of it that were processed */
+	uint32_t out;     /* RTRs to it */
+	uint32_t cancels; /* under way: no RTRs meanwhile */
+	bool dead;
+	struct msg_ledger ledger; /* of tagged messages to it */
 };
 
 /* A message that came before its receive. */
@@ -30,15 +51,26 @@ struct msg_early {
 	uint8_t body[];
 };
 
-/* A work request whose header must stay where it is. */
+/* A packet that must stay where it is until it is sent. */
 struct msg_tx {
 	struct msg_tx *next; /* free */
-	struct msg_op *op;
-	uint8_t hdr[MSG_WIRE_MAX];
+	struct msg_op *op;   /* done with it; or NULL */
+	uint32_t peer;
+	uint8_t *data;
 };
 
 /* What a work request was, in its wr_id: the rest is a pointer, a peer or a buffer. */
 enum { MSG_WR_TX, MSG_WR_OP, MSG_WR_PEER, MSG_WR_RX };
+
+/* What an operation waits for, beside its work requests. */
+enum msg_phase {
+	MSG_PHASE_NONE,
+	MSG_PHASE_RTS,    /* a send: for DONE, or CTS */
+	MSG_PHASE_WRITE,  /* a send is being written */
+	MSG_PHASE_READ,   /* a receive is being read */
+	MSG_PHASE_NOTICE, /* a receive is being written by the sender */
+	MSG_PHASE_ANSWER, /* an atomic operation */
+};
 
 struct msg_id {
 	struct msg_op *op; /* NULL: free */
@@ -58,6 +90,8 @@ struct msg_ep {
 
 	struct msg_match match[2]; /* untagged, tagged */
 	struct msg_spec_stats spec;
+	struct msg_adapt adapt;
+	struct msg_stats stats;
 
 	uint8_t *rx; /* receive buffers, ... */
 	size_t rx_size;
@@ -65,6 +99,7 @@ struct msg_ep {
 	uint32_t *idle; /* ... those that are not posted */
 	uint32_t n_idle;
 	struct msg_tx *tx, *tx_free;
+	uint8_t *tx_data;
 	struct ibv_mr *tx_mr;
 
 	struct msg_peer *peers;
@@ -75,12 +110,16 @@ struct msg_ep {
 	struct msg_id *ids; /* operations that peers may name */
 	uint32_t n_ids, id_free;
 	struct list_head stalled; /* operations that wait for room in the send queue */
+	struct list_head waiting; /* packets that do */
+	struct list_head cancelling;
 };
 
 /* ---- msg_peer.c ---- */
 /* UINT32_MAX: no memory. */
 uint32_t msg_peer_get(struct msg_ep *ep, const struct msg_addr *addr);
 void msg_peers_free(struct msg_ep *ep);
+/* It is gone: whatever waits for it ends. */
+void msg_peer_died(struct msg_ep *ep, uint32_t peer);
 
 /* ---- msg_id.c: names of operations ---- */
 int msg_id_new(struct msg_ep *ep, struct msg_op *op);
@@ -88,23 +127,78 @@ struct msg_op *msg_id_op(const struct msg_ep *ep, uint32_t id);
 void msg_id_free(struct msg_ep *ep, struct msg_op *op);
 
 /* ---- msg_tx.c: work requests out ---- */
-/* A packet without a message. 0 or -EAGAIN. */
-int msg_tx_control(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p);
-int msg_tx_eager(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p);
-/* Reads or writes what is left of an operation. 0: all of it is under way; -EAGAIN. */
-int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op, bool write);
+/* A packet, and at most 2 * MSG_IOV pieces behind it, which are the caller's again. report: is told
+ * when it has arrived; NULL: nobody is. 0, -EAGAIN or another error. */
+int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const struct iovec *iov,
+		unsigned int n_iov, struct msg_op *report);
+/* A packet that waits if there is no room. 0 or an error, but not -EAGAIN. */
+int msg_tx_post(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const void *body,
+		size_t len);
+/* Sends those that wait; -EAGAIN: some still do. */
+int msg_tx_flush(struct msg_ep *ep);
+void msg_tx_drop(struct msg_ep *ep);
+/* Reads or writes what is left of an operation; that of a send ends with a notice for peer_id.
+ * 0: all of it is under way; -EAGAIN. */
+int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op);
 
 /* ---- msg_rx.c: what arrives ---- */
 void msg_rx_packet(struct msg_ep *ep, const struct ibv_wc *wc, const uint8_t *buf);
 /* A receive finds a message that was early. */
 void msg_rx_early(struct msg_ep *ep, struct msg_op *op, struct msg_early *e);
+/* A receive of many messages finds those. True: there is room for more. */
+bool msg_rx_early_parts(struct msg_ep *ep, struct msg_multi *m);
 
-/* ---- msg_rndv.c ---- */
-int msg_rndv_announce(struct msg_ep *ep, struct msg_op *op);
-void msg_rndv_read(struct msg_ep *ep, struct msg_op *op, uint32_t src, const struct msg_pkt *p);
-void msg_rndv_go_on(struct msg_ep *ep, struct msg_op *op);
-void msg_rndv_rdma_done(struct msg_ep *ep, struct msg_op *op);
-void msg_rndv_done(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p);
+/* ---- msg_rdma.c: data on the way ---- */
+/* From where it stopped for want of room. */
+void msg_rdma_go_on(struct msg_ep *ep, struct msg_op *op);
+void msg_rdma_done(struct msg_ep *ep, struct msg_op *op, int err);
+/* Makes the operation's memory known to a peer, for a while. */
+int msg_expose(struct msg_ep *ep, struct msg_op *op, bool write, uint64_t len, struct msg_pkt *p);
+void msg_unexpose(struct msg_op *op);
+
+/* ---- msg_read.c: the receiver reads ---- */
+int msg_read_announce(struct msg_ep *ep, struct msg_op *op);
+void msg_read_start(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p);
+/* What was to be read is there; or will not be. */
+void msg_read_finish(struct msg_ep *ep, struct msg_op *op);
+void msg_read_done(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p);
+
+/* ---- msg_write.c: the sender writes ---- */
+int msg_write_announce(struct msg_ep *ep, struct msg_op *op);
+void msg_write_clear(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p);
+void msg_write_start(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p);
+/* The notice of a write that has ended, whoever has begun it. */
+void msg_write_notice(struct msg_ep *ep, const struct ibv_wc *wc);
+
+/* ---- msg_put.c: the receiver has said where, in advance ---- */
+void msg_put_ask(struct msg_ep *ep, struct msg_op *op);
+void msg_put_rtr(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p);
+/* Announced; to be written next (msg_rdma_go_on). */
+int msg_put_send(struct msg_ep *ep, struct msg_op *op, const struct msg_rtr *rtr);
+enum msg_match_result {
+	MSG_MATCH_DATA,   /* the message, or where it is, is in the packet */
+	MSG_MATCH_COMES,  /* its data comes by itself */
+	MSG_MATCH_BROKEN, /* it is not what was asked for */
+};
+/* A message has come for a receive, which may have asked for it. */
+enum msg_match_result msg_put_matched(struct msg_ep *ep, struct msg_op *op, uint32_t src,
+				      const struct msg_pkt *p);
+void msg_put_end(struct msg_ep *ep, struct msg_op *op);
+
+/* ---- msg_cancel.c ---- */
+int msg_cancel_start(struct msg_ep *ep, struct msg_op *op);
+void msg_cancel_withdraw(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p);
+void msg_cancel_answer(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p);
+/* Those that had to wait and need not any more. */
+void msg_cancel_check(struct msg_ep *ep, uint32_t peer);
+/* It has got its message instead. */
+void msg_cancel_forget(struct msg_ep *ep, struct msg_op *op);
+
+/* ---- msg_atomic.c ---- */
+int msg_atomic_send(struct msg_ep *ep, struct msg_atomic *a);
+void msg_atomic_do(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, const uint8_t *body);
+void msg_atomic_answer(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p,
+		       const uint8_t *body);
 
 static inline struct msg_match *msg_match_of(struct msg_ep *ep, bool tagged)
 {
@@ -133,11 +227,9 @@ static inline void msg_matched(struct msg_op *op, uint32_t src, const struct msg
 	op->over = p->len > op->room ? p->len - op->room : 0;
 }
 
-static inline void msg_done(struct msg_ep *ep, struct msg_op *op, int err)
-{
-	if (!op->err)
-		op->err = err;
-	ep->conf.done(ep->conf.arg, op);
-}
+/* `done`, and of a part what follows from that. */
+void msg_done(struct msg_ep *ep, struct msg_op *op, int err);
+/* A receive that is no longer posted, and has got no message. */
+void msg_end_recv(struct msg_ep *ep, struct msg_op *op, int err);
 
 #endif

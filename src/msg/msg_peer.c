@@ -80,3 +80,57 @@ void msg_peers_free(struct msg_ep *ep)
 	free(ep->peers);
 	free(ep->buckets);
 }
+
+/* ---- death ---- */
+
+static bool waits_for(const struct msg_op *op, uint32_t peer)
+{
+	switch (op->phase) {
+	case MSG_PHASE_RTS:
+	case MSG_PHASE_ANSWER:
+		return op->peer == peer;
+	case MSG_PHASE_NOTICE:
+		return op->src == peer;
+	default:
+		return false;
+	}
+}
+
+/* Operations that the peer could name. Receives that have asked stay posted here. */
+static void end_named(struct msg_ep *ep, uint32_t peer)
+{
+	for (uint32_t i = 0; i < ep->n_ids; i++) {
+		struct msg_op *op = ep->ids[i].op;
+		bool posted = op && op->kind == MSG_OP_RECV && msg_recv_posted(&op->recv);
+
+		if (!op || !(posted ? op->recv.src == peer : waits_for(op, peer)))
+			continue;
+		msg_unexpose(op);
+		msg_id_free(ep, op);
+		op->ask = (struct msg_ask){0};
+		op->phase = MSG_PHASE_NONE;
+		if (!posted)
+			msg_done(ep, op, -EHOSTUNREACH);
+	}
+}
+
+static void end_posted(void *arg, struct msg_recv *r)
+{
+	struct msg_op *op = container_of(r, struct msg_op, recv);
+	struct msg_ep *ep = arg;
+
+	if (op->cancel)
+		msg_cancel_forget(ep, op);
+	msg_end_recv(ep, op, -EHOSTUNREACH);
+}
+
+void msg_peer_died(struct msg_ep *ep, uint32_t peer)
+{
+	if (ep->peers[peer].dead)
+		return;
+	ep->peers[peer].dead = true;
+	ep->peers[peer].out = 0;
+	end_named(ep, peer);
+	for (int i = 0; i < 2; i++)
+		msg_match_drop_src(&ep->match[i], peer, end_posted, NULL, ep);
+}

@@ -10,40 +10,116 @@ static void scatter(struct msg_op *op, const uint8_t *from, uint64_t len)
 	for (unsigned int i = 0; i < op->n_iov && len; i++) {
 		uint64_t part = op->iov[i].iov_len < len ? op->iov[i].iov_len : len;
 
-		memcpy(op->iov[i].iov_base, from, part);
+		if (part)
+			memcpy(op->iov[i].iov_base, from, part);
 		from += part;
 		len -= part;
 	}
 }
 
-static void eager(struct msg_ep *ep, struct msg_op *op, uint32_t src, const struct msg_pkt *p,
-		  const uint8_t *body)
-{
-	msg_matched(op, src, p);
-	op->len = p->len - op->over;
-	scatter(op, body, op->len);
-	msg_done(ep, op, op->over ? -EMSGSIZE : 0);
-}
-
+/* A receive gets its message. */
 static void deliver(struct msg_ep *ep, struct msg_op *op, uint32_t src, const struct msg_pkt *p,
 		    const uint8_t *body)
 {
-	if (p->type == MSG_EAGER)
-		eager(ep, op, src, p, body);
-	else
-		msg_rndv_read(ep, op, src, p);
+	enum msg_match_result r = msg_put_matched(ep, op, src, p);
+
+	ep->stats.received++;
+	ep->stats.bytes_received += p->len;
+	if (r == MSG_MATCH_COMES)
+		return;
+	msg_matched(op, src, p);
+	if (r == MSG_MATCH_BROKEN) {
+		msg_done(ep, op, -EPROTO);
+	} else if (p->type == MSG_EAGER) {
+		op->len = p->len - op->over;
+		scatter(op, body, op->len);
+		msg_done(ep, op, op->over ? -EMSGSIZE : 0);
+	} else if (p->n_seg) {
+		msg_read_start(ep, op, p);
+	} else {
+		msg_write_clear(ep, op, p);
+	}
 }
+
+/* ---- receives of many messages ---- */
+
+static uint64_t left(const struct msg_multi *m)
+{
+	return m->op.iov[0].iov_len - m->used;
+}
+
+/* What the next message gets: all that is left, of which it uses what it needs. */
+static struct msg_op *next_part(struct msg_multi *m, uint64_t len)
+{
+	struct msg_op *op = calloc(1, sizeof(*op));
+
+	if (!op)
+		return NULL;
+	op->kind = MSG_OP_RECV;
+	op->flags = (uint8_t)((m->op.flags & MSG_OP_TAGGED) | MSG_OP_PART);
+	op->whole = m;
+	op->iov[0] = (struct iovec){(uint8_t *)m->op.iov[0].iov_base + m->used, left(m)};
+	op->n_iov = 1;
+	op->room = left(m);
+	list_init(&op->link);
+	m->used += len < left(m) ? len : left(m);
+	m->parts++;
+	return op;
+}
+
+static bool is_full(const struct msg_multi *m)
+{
+	return !left(m) || left(m) < m->least;
+}
+
+void msg_done(struct msg_ep *ep, struct msg_op *op, int err)
+{
+	struct msg_multi *m = op->whole;
+
+	if (!op->err)
+		op->err = err;
+	ep->conf.done(ep->conf.arg, op);
+	if (!m)
+		return;
+	free(op);
+	if (!--m->parts && !msg_recv_posted(&m->op.recv) && !m->filling)
+		ep->conf.done(ep->conf.arg, &m->op);
+}
+
+void msg_end_recv(struct msg_ep *ep, struct msg_op *op, int err)
+{
+	if (op->flags & MSG_OP_MULTI && container_of(op, struct msg_multi, op)->parts)
+		op->err = err; /* ends with its last part */
+	else
+		msg_done(ep, op, err);
+}
+
+static void deliver_part(struct msg_ep *ep, struct msg_multi *m, uint32_t src,
+			 const struct msg_pkt *p, const uint8_t *body)
+{
+	struct msg_op *part = next_part(m, p->len);
+
+	if (!part) {
+		util_log(UTIL_LOG_ERROR, "no memory to receive a message: it is lost");
+		return;
+	}
+	if (is_full(m) && msg_recv_posted(&m->op.recv))
+		msg_match_cancel(msg_match_of(ep, m->op.flags & MSG_OP_TAGGED), &m->op.recv);
+	deliver(ep, part, src, p, body);
+}
+
+/* ---- messages that were early ---- */
 
 static void keep(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, const uint8_t *body)
 {
 	size_t len = p->type == MSG_EAGER ? p->len : 0;
-	struct msg_early *e = calloc(1, sizeof(*e) + len);
+	struct msg_early *e = malloc(sizeof(*e) + len);
 
 	if (e) {
-		e->unexp.tag = p->tag;
-		e->unexp.src = src;
+		e->unexp = (struct msg_unexp){.tag = p->tag, .src = src};
 		e->pkt = *p;
 		memcpy(e->body, body, len);
+		ep->stats.unexpected++;
 		if (!msg_match_store(msg_match_of(ep, p->flags & MSG_F_TAGGED), &e->unexp))
 			return;
 		free(e);
@@ -57,16 +133,90 @@ void msg_rx_early(struct msg_ep *ep, struct msg_op *op, struct msg_early *e)
 	free(e);
 }
 
+bool msg_rx_early_parts(struct msg_ep *ep, struct msg_multi *m)
+{
+	struct msg_match *q = msg_match_of(ep, m->op.flags & MSG_OP_TAGGED);
+	struct msg_unexp *u;
+
+	m->filling = true;
+	while (!is_full(m) &&
+	       (u = msg_match_find(q, m->op.peer, m->op.recv.tag, m->op.recv.ignore))) {
+		struct msg_early *e = container_of(u, struct msg_early, unexp);
+
+		msg_match_drop(q, u);
+		deliver_part(ep, m, u->src, &e->pkt, e->body);
+		free(e);
+	}
+	m->filling = false;
+	if (!is_full(m))
+		return true;
+	if (!m->parts)
+		ep->conf.done(ep->conf.arg, &m->op);
+	return false;
+}
+
+/* ---- packets ---- */
+
 static void message(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, const uint8_t *body)
 {
-	struct msg_recv *r;
+	struct msg_match *m = msg_match_of(ep, p->flags & MSG_F_TAGGED);
+	struct msg_recv *r = msg_match_peek(m, src, p->tag);
+	struct msg_op *op;
 
-	ep->peers[src].seen++;
-	r = msg_match_take(msg_match_of(ep, p->flags & MSG_F_TAGGED), src, p->tag);
-	if (r)
-		deliver(ep, container_of(r, struct msg_op, recv), src, p, body);
-	else
-		keep(ep, src, p, body);
+	if (p->flags & MSG_F_TAGGED)
+		ep->peers[src].seen++;
+	if (!r) {
+		if (p->type == MSG_PUT)
+			util_log(UTIL_LOG_ERROR, "a message is lost: it was not asked for");
+		else
+			keep(ep, src, p, body);
+		return;
+	}
+	op = container_of(r, struct msg_op, recv);
+	if (op->flags & MSG_OP_MULTI) {
+		deliver_part(ep, container_of(op, struct msg_multi, op), src, p, body);
+		return;
+	}
+	msg_match_take(m, src, p->tag);
+	deliver(ep, op, src, p, body);
+}
+
+static void handle(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, const uint8_t *body)
+{
+	switch (p->type) {
+	case MSG_EAGER:
+	case MSG_RTS:
+	case MSG_PUT:
+		message(ep, src, p, body);
+		break;
+	case MSG_CTS:
+		msg_write_start(ep, src, p);
+		break;
+	case MSG_DONE:
+		msg_read_done(ep, src, p);
+		break;
+	case MSG_RTR:
+		msg_put_rtr(ep, src, p);
+		break;
+	case MSG_WITHDRAW:
+		msg_cancel_withdraw(ep, src, p);
+		break;
+	case MSG_ANSWER:
+		msg_cancel_answer(ep, src, p);
+		break;
+	case MSG_WROTE:
+		if (ep->conf.written)
+			ep->conf.written(ep->conf.arg, src, p->data, p->len);
+		break;
+	case MSG_ATOMIC:
+		msg_atomic_do(ep, src, p, body);
+		break;
+	case MSG_ATOMIC_RSP:
+		msg_atomic_answer(ep, src, p, body);
+		break;
+	default:
+		break;
+	}
 }
 
 void msg_rx_packet(struct msg_ep *ep, const struct ibv_wc *wc, const uint8_t *buf)
@@ -86,15 +236,5 @@ void msg_rx_packet(struct msg_ep *ep, const struct ibv_wc *wc, const uint8_t *bu
 		util_log(UTIL_LOG_ERROR, "no memory for a peer: its message is lost");
 		return;
 	}
-	switch (p.type) {
-	case MSG_EAGER:
-	case MSG_RTS:
-		message(ep, src, &p, buf + body);
-		break;
-	case MSG_DONE:
-		msg_rndv_done(ep, src, &p);
-		break;
-	default:
-		break;
-	}
+	handle(ep, src, &p, buf + body);
 }

@@ -121,6 +121,18 @@ static uint32_t take_held(struct msg_ledger *l, uint64_t tag, struct msg_rtr *la
 	return taken;
 }
 
+const struct msg_rtr *msg_ledger_next(const struct msg_ledger *l, uint64_t tag, uint64_t length,
+				      bool rendezvous)
+{
+	for (uint32_t i = l->n_held; i-- && rendezvous;) {
+		const struct msg_held *h = &l->held[i];
+
+		if (is_for(&h->rtr, tag) && !h->left)
+			return length <= h->rtr.length ? &h->rtr : NULL;
+	}
+	return NULL;
+}
+
 bool msg_ledger_sent(struct msg_ledger *l, uint64_t tag, uint64_t length, bool rendezvous,
 		     struct msg_rtr *use)
 {

@@ -90,6 +90,9 @@ void msg_ledger_free(struct msg_ledger *l);
 int msg_ledger_rtr(struct msg_ledger *l, const struct msg_rtr *rtr);
 /* The peer will not have this RTR used any more. One that is not held is no error. */
 void msg_ledger_withdraw(struct msg_ledger *l, uint32_t id);
+/* The RTR that the next message would use, if it is this one; NULL: none. */
+const struct msg_rtr *msg_ledger_next(const struct msg_ledger *l, uint64_t tag, uint64_t length,
+				      bool rendezvous);
 /* The next message takes its place in the order; to be called for each. True: send it as a PUT
  * with *use. False: eager or RTS, as `rendezvous` says; *use is unchanged. */
 bool msg_ledger_sent(struct msg_ledger *l, uint64_t tag, uint64_t length, bool rendezvous,

@@ -2,6 +2,7 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
 static uint8_t *put32(uint8_t *to, uint32_t v)
@@ -34,24 +35,75 @@ static uint64_t get64(const uint8_t *from)
 	return le64toh(v);
 }
 
-#define RTR_BODY 32
-#define IDS_BODY 8
+#define RTR_BODY    32
+#define ATOMIC_BODY 24
+#define IDS_BODY    8
+
+static bool has_segs(uint8_t type)
+{
+	return type == MSG_RTS || type == MSG_PUT || type == MSG_CTS;
+}
+
+/* Whether bytes of somebody's follow the body. */
+static bool has_message(uint8_t type)
+{
+	return type == MSG_EAGER || type == MSG_ATOMIC || type == MSG_ATOMIC_RSP;
+}
 
 /* The length of what is between the header and, if there is one, the message. */
 static size_t body_len(uint8_t type, unsigned int n_seg)
 {
-	switch (type) {
-	case MSG_EAGER:
-		return IDS_BODY;
-	case MSG_RTS:
-	case MSG_PUT:
-		return IDS_BODY + n_seg * MSG_SEG_LEN;
-	case MSG_CTS:
-	case MSG_RTR:
+	if (type == MSG_RTR)
 		return RTR_BODY;
-	default:
-		return IDS_BODY;
-	}
+	if (type == MSG_ATOMIC)
+		return ATOMIC_BODY;
+	return IDS_BODY + (has_segs(type) ? n_seg * MSG_SEG_LEN : 0);
+}
+
+static uint8_t *put_rtr(uint8_t *to, const struct msg_pkt *p)
+{
+	to = put32(to, p->id);
+	to = put32(to, p->seg[0].key);
+	to = put64(to, p->ignore);
+	to = put64(to, p->seg[0].addr);
+	to = put32(to, p->seen);
+	return put32(to, p->ahead);
+}
+
+static void get_rtr(struct msg_pkt *p, const uint8_t *from)
+{
+	p->n_seg = 1;
+	p->id = get32(from);
+	p->seg[0] = (struct msg_seg){.key = get32(from + 4), .addr = get64(from + 16)};
+	p->ignore = get64(from + 8);
+	p->seen = get32(from + 24);
+	p->ahead = get32(from + 28);
+}
+
+static uint8_t *put_atomic(uint8_t *to, const struct msg_pkt *p)
+{
+	to = put32(to, p->id);
+	*to++ = p->code;
+	*to++ = p->kind;
+	*to++ = 0;
+	*to++ = 0;
+	to = put32(to, p->count);
+	to = put32(to, p->seg[0].key);
+	return put64(to, p->seg[0].addr);
+}
+
+/* p->len is that of the memory, `len` of all operands. */
+static int get_atomic(struct msg_pkt *p, const uint8_t *from, size_t len)
+{
+	uint64_t n = (p->flags & MSG_F_OPERAND ? 1 : 0) + (p->flags & MSG_F_COMPARE ? 1 : 0);
+
+	p->n_seg = 1;
+	p->id = get32(from);
+	p->code = from[4];
+	p->kind = from[5];
+	p->count = get32(from + 8);
+	p->seg[0] = (struct msg_seg){.key = get32(from + 12), .addr = get64(from + 16)};
+	return p->len <= UINT32_MAX && n * p->len == len ? 0 : -EPROTO;
 }
 
 size_t msg_wire_encode(const struct msg_pkt *p, uint8_t *buf)
@@ -67,18 +119,13 @@ size_t msg_wire_encode(const struct msg_pkt *p, uint8_t *buf)
 	to = put32(to, p->data);
 	to = put32(to, p->qkey);
 	to = put64(to, p->len);
-	if (p->type == MSG_RTR || p->type == MSG_CTS) {
-		to = put32(to, p->id);
-		to = put32(to, p->seg[0].key);
-		to = put64(to, p->ignore);
-		to = put64(to, p->seg[0].addr);
-		to = put32(to, p->seen);
-		to = put32(to, p->ahead);
-		return (size_t)(to - buf);
-	}
+	if (p->type == MSG_RTR)
+		return (size_t)(put_rtr(to, p) - buf);
+	if (p->type == MSG_ATOMIC)
+		return (size_t)(put_atomic(to, p) - buf);
 	to = put32(to, p->id);
 	to = put32(to, p->id2);
-	if (p->type == MSG_RTS || p->type == MSG_PUT)
+	if (has_segs(p->type))
 		for (unsigned int i = 0; i < p->n_seg; i++) {
 			to = put64(to, p->seg[i].addr);
 			to = put32(to, p->seg[i].key);
@@ -87,6 +134,7 @@ size_t msg_wire_encode(const struct msg_pkt *p, uint8_t *buf)
 	return (size_t)(to - buf);
 }
 
+/* A CTS names as much as the receive has room for. Others name all, or nothing. */
 static int get_segs(struct msg_pkt *p, const uint8_t *from)
 {
 	uint64_t sum = 0;
@@ -96,37 +144,37 @@ static int get_segs(struct msg_pkt *p, const uint8_t *from)
 			.addr = get64(from), .key = get32(from + 8), .len = get32(from + 12)};
 		sum += p->seg[i].len;
 	}
-	return sum == p->len ? 0 : -EPROTO;
+	if (p->type == MSG_CTS)
+		return sum <= p->len ? 0 : -EPROTO;
+	return sum == p->len || !p->n_seg ? 0 : -EPROTO;
 }
 
 int msg_wire_decode(struct msg_pkt *p, const uint8_t *buf, size_t len, size_t *body)
 {
+	const uint8_t *from = buf + MSG_HDR;
+
 	if (len < MSG_HDR + IDS_BODY)
 		return -EPROTO;
 	*p = (struct msg_pkt){.type = buf[0], .flags = buf[1], .n_seg = buf[2]};
 	if (p->type < MSG_EAGER || p->type > MSG_ATOMIC_RSP || p->n_seg > MSG_SEGS)
 		return -EPROTO;
 	*body = MSG_HDR + body_len(p->type, p->n_seg);
-	if (len < *body || (len != *body && p->type != MSG_EAGER && p->type != MSG_ATOMIC &&
-			    p->type != MSG_ATOMIC_RSP))
+	if (len < *body || (len != *body && !has_message(p->type)))
 		return -EPROTO;
 	memcpy(&p->ip, buf + 4, sizeof(p->ip));
 	p->tag = get64(buf + 8);
 	p->data = get32(buf + 16);
 	p->qkey = get32(buf + 20);
 	p->len = get64(buf + 24);
-	p->id = get32(buf + MSG_HDR);
-	if (p->type == MSG_RTR || p->type == MSG_CTS) {
-		p->n_seg = 1;
-		p->seg[0] = (struct msg_seg){.key = get32(buf + MSG_HDR + 4),
-					     .addr = get64(buf + MSG_HDR + 16)};
-		p->ignore = get64(buf + MSG_HDR + 8);
-		p->seen = get32(buf + MSG_HDR + 24);
-		p->ahead = get32(buf + MSG_HDR + 28);
+	if (p->type == MSG_RTR) {
+		get_rtr(p, from);
 		return 0;
 	}
-	p->id2 = get32(buf + MSG_HDR + 4);
-	if (p->type == MSG_EAGER)
-		return p->len == len - *body ? 0 : -EPROTO;
-	return p->type == MSG_RTS || p->type == MSG_PUT ? get_segs(p, buf + MSG_HDR + IDS_BODY) : 0;
+	if (p->type == MSG_ATOMIC)
+		return get_atomic(p, from, len - *body);
+	p->id = get32(from);
+	p->id2 = get32(from + 4);
+	if (has_segs(p->type))
+		return get_segs(p, from + IDS_BODY);
+	return !has_message(p->type) || p->len == len - *body ? 0 : -EPROTO;
 }

@@ -7,9 +7,11 @@
  *	 8  tag            16  CQ data (4), Q_Key of the sender (4)     24  length of the message
  *	32  EAGER: the message. Others: body
  *
- * Body of RTS and PUT: id of the send (4), id of the RTR (4, 0 in an RTS), then for each
- * segment address (8), key (4), length (4). Of RTR: id, key (4 each), mask, address (8 each),
- * seen, ahead (4 each); tag and length are the header's. Of all others: id, second id (4 each).
+ * Body of RTS, PUT and CTS: two ids (4 each), then for each segment address (8), key (4), length
+ * (4). The ids are: of the send, and in a PUT that of the RTR; in a CTS, of the send and of the
+ * receive. Of RTR: id, key (4 each), mask, address (8 each), seen, ahead (4 each); tag and length
+ * are the header's. Of ATOMIC: id (4), code (1), type (1), flags (2), count, key (4 each), address
+ * (8); then operand and second operand, of the same length. Of all others: two ids.
  */
 #ifndef WEFT_MSG_WIRE_H
 #define WEFT_MSG_WIRE_H
@@ -25,22 +27,26 @@
 enum msg_type {
 	/* Messages: these are numbered by their order. */
 	MSG_EAGER = 1,
-	MSG_RTS, /* the receiver is to read it */
-	MSG_PUT, /* it is being written, as an RTR has allowed; or read it, as of an RTS */
+	MSG_RTS, /* the receiver is to read it, or, without segments, to send a CTS */
+	MSG_PUT, /* it is being written, as an RTR has allowed */
 	/* About them. */
-	MSG_CTS,      /* write it there; body as RTR */
+	MSG_CTS,      /* write it there */
 	MSG_DONE,     /* id: the send that was read */
 	MSG_RTR,      /* id: the receive */
 	MSG_WITHDRAW, /* id: the RTR that is asked back */
 	MSG_ANSWER,   /* id: of a WITHDRAW */
+	MSG_WROTE,    /* with data: of a write before it */
 	/* Executed by the other side's processor. */
 	MSG_ATOMIC,
-	MSG_ATOMIC_RSP,
+	MSG_ATOMIC_RSP, /* id: of the operation; id2: errno; what was there before */
 };
 
 enum msg_flag {
 	MSG_F_TAGGED = 1,
-	MSG_F_DATA = 2, /* the header's data is the application's */
+	MSG_F_DATA = 2,    /* the header's data is the application's */
+	MSG_F_OPERAND = 4, /* an atomic operation has one; ... */
+	MSG_F_COMPARE = 8, /* ... has a second one; ... */
+	MSG_F_RESULT = 16, /* ... is asked for what was there before */
 };
 
 struct msg_seg {
@@ -54,11 +60,13 @@ struct msg_pkt {
 	uint32_t qkey, data;
 	uint64_t tag, len;
 	uint32_t id, id2; /* id2: of the RTR, in a PUT */
-	/* RTS, PUT, and one of them in RTR and CTS: where the data is, or goes */
+	/* RTS, PUT, CTS, and one of them in RTR and ATOMIC: where the data is, or goes */
 	struct msg_seg seg[MSG_SEGS];
 	unsigned int n_seg;
 	uint64_t ignore;
 	uint32_t seen, ahead;
+	uint8_t code, kind; /* of an atomic operation */
+	uint32_t count;
 };
 
 /* Returns the length, at most MSG_WIRE_MAX; without the message of EAGER. */

@@ -19,7 +19,18 @@ static struct msg_pkt any(struct util_rand *r, uint8_t type)
 			    .tag = util_rand_next(r),
 			    .id = (uint32_t)util_rand_next(r)};
 
-	if (type == MSG_RTR || type == MSG_CTS) {
+	if (type == MSG_ATOMIC) {
+		p.flags = (uint8_t)util_rand_below(r, 32);
+		p.len = util_rand_below(r, 100);
+		p.n_seg = 1;
+		p.seg[0].addr = util_rand_next(r);
+		p.seg[0].key = (uint32_t)util_rand_next(r);
+		p.code = (uint8_t)util_rand_next(r);
+		p.kind = (uint8_t)util_rand_next(r);
+		p.count = (uint32_t)util_rand_next(r);
+		return p;
+	}
+	if (type == MSG_RTR) {
 		p.len = util_rand_next(r);
 		p.n_seg = 1;
 		p.seg[0].addr = util_rand_next(r);
@@ -30,9 +41,9 @@ static struct msg_pkt any(struct util_rand *r, uint8_t type)
 		return p;
 	}
 	p.id2 = (uint32_t)util_rand_next(r);
-	if (type == MSG_EAGER)
+	if (type == MSG_EAGER || type == MSG_ATOMIC_RSP)
 		p.len = util_rand_below(r, 200);
-	if (type != MSG_RTS && type != MSG_PUT)
+	if (type != MSG_RTS && type != MSG_PUT && type != MSG_CTS)
 		return p;
 	p.n_seg = (unsigned int)util_rand_below(r, MSG_SEGS + 1);
 	for (unsigned int i = 0; i < p.n_seg; i++) {
@@ -57,14 +68,16 @@ static void test_round(void **state)
 			size_t body, len = msg_wire_encode(&p, buf);
 
 			assert_in_range(len, MSG_HDR, MSG_WIRE_MAX);
-			if (type == MSG_EAGER)
+			if (type == MSG_EAGER || type == MSG_ATOMIC_RSP)
 				len += p.len;
+			if (type == MSG_ATOMIC)
+				len += p.len *
+				       (!!(p.flags & MSG_F_OPERAND) + !!(p.flags & MSG_F_COMPARE));
 			assert_int_equal(msg_wire_decode(&q, buf, len, &body), 0);
 			assert_memory_equal(&p, &q, sizeof(p));
 			/* one byte less, or more, is not it */
 			assert_int_not_equal(msg_wire_decode(&q, buf, len - 1, &body), 0);
-			if (type != MSG_ATOMIC && type != MSG_ATOMIC_RSP)
-				assert_int_not_equal(msg_wire_decode(&q, buf, len + 1, &body), 0);
+			assert_int_not_equal(msg_wire_decode(&q, buf, len + 1, &body), 0);
 		}
 }
 

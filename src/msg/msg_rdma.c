@@ -1,0 +1,80 @@
+/* Data on the way: reads and writes of rendezvous, and those that the application asks for. */
+#include <errno.h>
+#include "msg_ep.h"
+
+int msg_expose(struct msg_ep *ep, struct msg_op *op, bool write, uint64_t len, struct msg_pkt *p)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < op->n_iov && len && !err; i++) {
+		uint64_t part = op->iov[i].iov_len < len ? op->iov[i].iov_len : len;
+		struct msg_seg *s = &p->seg[p->n_seg];
+
+		if (!part)
+			continue;
+		if (part > UINT32_MAX)
+			err = -EMSGSIZE;
+		else
+			err = msg_dev_reg(ep->dev, op->iov[i].iov_base, part, write,
+					  &op->mr[p->n_seg]);
+		if (err)
+			break;
+		s->key = op->mr[p->n_seg]->rkey;
+		s->addr = (uintptr_t)op->iov[i].iov_base;
+		s->len = (uint32_t)part;
+		len -= part;
+		p->n_seg++;
+	}
+	if (err)
+		msg_unexpose(op);
+	return err;
+}
+
+void msg_unexpose(struct msg_op *op)
+{
+	for (unsigned int i = 0; i < MSG_IOV && op->mr[i]; i++) {
+		ibv_dereg_mr(op->mr[i]);
+		op->mr[i] = NULL;
+	}
+}
+
+static void ended(struct msg_ep *ep, struct msg_op *op)
+{
+	if (op->phase == MSG_PHASE_READ) {
+		msg_read_finish(ep, op);
+		return;
+	}
+	if (op->phase == MSG_PHASE_WRITE) {
+		op->len = op->room;
+	} else if (op->kind == MSG_OP_WRITE && op->flags & MSG_OP_DATA && !op->err) {
+		struct msg_pkt p = {.type = MSG_WROTE, .data = (uint32_t)op->data, .len = op->len};
+
+		op->err = msg_tx_post(ep, op->peer, &p, NULL, 0);
+	}
+	op->phase = MSG_PHASE_NONE;
+	msg_done(ep, op, 0);
+}
+
+void msg_rdma_go_on(struct msg_ep *ep, struct msg_op *op)
+{
+	int err = op->err ? op->err : msg_tx_rdma(ep, op);
+
+	if (err == -EAGAIN) {
+		list_add_tail(&op->link, &ep->stalled);
+		return;
+	}
+	if (!op->err)
+		op->err = err;
+	if (!op->pending)
+		ended(ep, op);
+}
+
+void msg_rdma_done(struct msg_ep *ep, struct msg_op *op, int err)
+{
+	if (!op->err)
+		op->err = err;
+	if (--op->pending)
+		return;
+	if (list_empty(&op->link)) /* else the rest is to come */
+		ended(ep, op);
+}

@@ -1,0 +1,63 @@
+/* Rendezvous by read: the sender says where its message is, the receiver reads it, and says so. */
+#include <errno.h>
+#include "msg_ep.h"
+
+/* ---- the sender ---- */
+
+int msg_read_announce(struct msg_ep *ep, struct msg_op *op)
+{
+	struct msg_pkt p = msg_head(op, MSG_RTS);
+	int err = msg_expose(ep, op, false, op->room, &p);
+
+	if (err)
+		return err;
+	err = msg_id_new(ep, op);
+	p.id = op->id;
+	if (!err)
+		err = msg_tx_send(ep, op->peer, &p, NULL, 0, NULL);
+	if (err) {
+		msg_unexpose(op);
+		msg_id_free(ep, op);
+		return err;
+	}
+	op->phase = MSG_PHASE_RTS;
+	ep->stats.read++;
+	return 0;
+}
+
+/* The receiver has it, or will never. */
+void msg_read_done(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p)
+{
+	struct msg_op *op = msg_id_op(ep, p->id);
+
+	if (!op || op->phase != MSG_PHASE_RTS || op->peer != src)
+		return; /* nothing that it has a say in */
+	msg_unexpose(op);
+	msg_id_free(ep, op);
+	op->phase = MSG_PHASE_NONE;
+	op->len = op->room;
+	msg_done(ep, op, 0);
+}
+
+/* ---- the receiver ---- */
+
+void msg_read_finish(struct msg_ep *ep, struct msg_op *op)
+{
+	struct msg_pkt p = {.type = MSG_DONE, .id = op->peer_id};
+	int err = msg_tx_post(ep, op->src, &p, NULL, 0);
+
+	op->phase = MSG_PHASE_NONE;
+	msg_done(ep, op, err ? err : op->over ? -EMSGSIZE : 0);
+}
+
+void msg_read_start(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p)
+{
+	op->len = op->off = op->next = 0;
+	op->peer_id = p->id;
+	op->phase = MSG_PHASE_READ;
+	op->n_remote = p->n_seg < MSG_IOV ? p->n_seg : MSG_IOV;
+	for (unsigned int i = 0; i < op->n_remote; i++)
+		op->remote[i] = (struct msg_remote){
+			.addr = p->seg[i].addr, .len = p->seg[i].len, .key = p->seg[i].key};
+	msg_rdma_go_on(ep, op);
+}

@@ -1,0 +1,57 @@
+/* Two processes with an endpoint each, which run the same program. */
+#ifndef WEFT_TEST_EP_RIG_H
+#define WEFT_TEST_EP_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <cmocka.h>
+#include "msg.h"
+
+#define EAGER_MAX 8192
+#define LONGEST   (4u << 20)
+
+struct side {
+	int me; /* 0: the parent */
+	int sock;
+	pid_t child;
+	struct msg_dev *dev;
+	struct msg_ep *ep;
+	uint32_t peer;
+	uint8_t *tx, *rx;
+	/* What was told of the peer's writes. */
+	uint64_t written, written_len, written_data;
+	/* Messages of receives of many; how often one of those was done. */
+	uint64_t parts, part_len, part_tag, wholes;
+	void *part_at;
+	int part_err, whole_err;
+	uint64_t atomics; /* done */
+};
+
+struct op {
+	struct msg_op msg;
+	bool done;
+};
+
+void check(bool ok, const char *what, const char *file, int line);
+#define CHECK(cond) check(cond, #cond, __FILE__, __LINE__)
+
+/* mode: of the endpoints; only speculate, usage and write count. */
+void side_open(struct side *s, const struct msg_ep_conf *mode);
+void side_close(struct side *s);
+/* Serves the other until it says that it has come here, too. */
+void meet(struct side *s);
+void finish(struct side *s, struct op *op);
+/* Exchanges a piece of memory with the other one, which goes without saying. */
+void swap(struct side *s, const void *own, void *other, size_t len);
+
+void start_send(struct side *s, struct op *op, const void *buf, uint64_t tag, size_t len,
+		uint8_t flags);
+void start_recv(struct side *s, struct op *op, void *buf, uint32_t src, uint64_t tag,
+		uint64_t ignore, size_t room);
+void fill(uint8_t *buf, size_t len, uint64_t seed);
+void check_filled(const uint8_t *buf, size_t len, uint64_t seed);
+
+#endif
