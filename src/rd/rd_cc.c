@@ -3,10 +3,17 @@
 #include "rd_cc.h"
 #include "rd_seq.h"
 
-#define BETA_NUM 7 /* a loss leaves 0.7 of the window (RFC 9438, 4.6) */
-#define BETA_DEN 10
-#define MS       UINT64_C(1000000)
-#define T_MAX    (UINT64_C(1) << 20)
+#define BETA_NUM  7 /* a loss leaves 0.7 of the window (RFC 9438, 4.6), ... */
+#define BETA_LATE 6 /* ... or 0.6, where that is done later than TCP does it */
+#define BETA_DEN  10
+/* Round trips between a loss and the reduction, and the share of the window that may be lost
+ * meanwhile. */
+#define WAIT_ROUNDS 4
+#define WAIT_LOST   8
+/* Less than so many packets are not enough to wait with. */
+#define WAIT_LEAST 8
+#define MS         UINT64_C(1000000)
+#define T_MAX      (UINT64_C(1) << 20)
 
 /* HyStart++ (RFC 9406, 4.3). A sample stands for a whole acknowledgement, which often covers
  * many packets: fewer of them are enough than in the RFC. */
@@ -203,29 +210,9 @@ static void avoidance(struct rd_cc *cc, uint32_t bytes, uint64_t rtt, uint64_t n
 		cc->window = cc->w_est;
 }
 
-void rd_cc_acked(struct rd_cc *cc, uint32_t bytes, uint32_t order, uint32_t next, uint64_t rtt,
-		 bool limited, uint64_t now)
+static void reduce(struct rd_cc *cc, uint32_t next, uint32_t beta)
 {
-	rd_cc_forget(cc, bytes);
-	cc->timed_out = false;
-	if (cc->reduced_any && !rd_seq_before(cc->reduced, order))
-		return; /* sent before the window was reduced: tells nothing about it */
-	/* Forgotten before it is so old that it would seem to lie in the future. */
-	if (cc->reduced_any && order - cc->reduced > UINT32_C(1) << 30)
-		cc->reduced_any = false;
-	if (!limited) {
-		cc->epoch = 0;
-		return;
-	}
-	if (cc->window < cc->threshold)
-		slow_start(cc, bytes, order, next, rtt);
-	else
-		avoidance(cc, bytes, rtt, now);
-}
-
-static void reduce(struct rd_cc *cc)
-{
-	uint32_t left = (uint32_t)((uint64_t)cc->window * BETA_NUM / BETA_DEN);
+	uint32_t left = (uint32_t)((uint64_t)cc->window * beta / BETA_DEN);
 
 	/* Fast convergence (RFC 9438, 4.7): who is losing ground gives way to newcomers. */
 	cc->w_max = cc->window;
@@ -237,6 +224,62 @@ static void reduce(struct rd_cc *cc)
 	cc->threshold = cc->window;
 	cc->epoch = 0;
 	cc->css = 0;
+	cc->wait = 0;
+	cc->reduced = next - 1;
+	cc->reduced_any = true;
+}
+
+/* A full queue drops a packet of whoever comes first. Would that one give way at once, the others
+ * never learned that the queue was full, and would take what it has left: chance decides, or the
+ * rhythm in which packets happen to come, which favours the same flow again and again. So it waits
+ * for a few round trips, growing no further, until the others have lost something, too. All give
+ * way then, each by its share, and shares become equal. True: not yet. */
+static bool wait_for_others(struct rd_cc *cc, uint32_t bytes, uint32_t next)
+{
+	if (cc->window < cc->threshold || cc->window < WAIT_LEAST * cc->mss)
+		return false;
+	if (!cc->wait) {
+		cc->wait = WAIT_ROUNDS;
+		cc->wait_end = next;
+		cc->wait_lost = 0;
+	}
+	cc->wait_lost += bytes;
+	return cc->wait_lost <= cc->window / WAIT_LOST;
+}
+
+/* True: the window is not to grow. */
+static bool waiting(struct rd_cc *cc, uint32_t order, uint32_t next)
+{
+	if (!cc->wait)
+		return false;
+	if (rd_seq_before(order, cc->wait_end))
+		return true;
+	cc->wait_end = next;
+	if (!--cc->wait)
+		reduce(cc, next, BETA_LATE);
+	return true;
+}
+
+void rd_cc_acked(struct rd_cc *cc, uint32_t bytes, uint32_t order, uint32_t next, uint64_t rtt,
+		 bool limited, uint64_t now)
+{
+	rd_cc_forget(cc, bytes);
+	cc->timed_out = false;
+	if (cc->reduced_any && !rd_seq_before(cc->reduced, order))
+		return; /* sent before the window was reduced: tells nothing about it */
+	/* Forgotten before it is so old that it would seem to lie in the future. */
+	if (cc->reduced_any && order - cc->reduced > UINT32_C(1) << 30)
+		cc->reduced_any = false;
+	if (waiting(cc, order, next))
+		return;
+	if (!limited) {
+		cc->epoch = 0;
+		return;
+	}
+	if (cc->window < cc->threshold)
+		slow_start(cc, bytes, order, next, rtt);
+	else
+		avoidance(cc, bytes, rtt, now);
 }
 
 void rd_cc_lost(struct rd_cc *cc, uint32_t bytes, uint32_t order, uint32_t next, uint64_t now)
@@ -246,15 +289,15 @@ void rd_cc_lost(struct rd_cc *cc, uint32_t bytes, uint32_t order, uint32_t next,
 	/* After a timeout there is nothing left to reduce, and the threshold has to survive. */
 	if (cc->timed_out || (cc->reduced_any && !rd_seq_before(cc->reduced, order)))
 		return;
-	cc->reduced = next - 1;
-	cc->reduced_any = true;
-	reduce(cc);
+	if (!wait_for_others(cc, bytes, next))
+		reduce(cc, next, BETA_NUM);
 }
 
 void rd_cc_timeout(struct rd_cc *cc)
 {
 	cc->window = cc_least(cc);
 	cc->timed_out = true;
+	cc->wait = 0;
 	cc->round_any = false;
 	cc->css = 0;
 }

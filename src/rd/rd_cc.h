@@ -1,8 +1,8 @@
 /* Congestion control of one path: how many bytes may be on the way. Pure, driven by events.
  *
  * Loss-based, because it has to share links with TCP: slow start; then CUBIC's window with
- * its TCP-friendly region (RFC 9438), which is what short round trips are in; one reduction
- * for each round trip in which something was lost; down to the least after a timeout. The
+ * its TCP-friendly region (RFC 9438), which is what short round trips are in; one reduction,
+ * some round trips after a loss (rd_cc.c tells why); down to the least after a timeout. The
  * window grows only while it is what limits the sender. Delay is used for one thing only:
  * to leave slow start before the queue overflows (HyStart++, RFC 9406).
  *
@@ -32,6 +32,9 @@ struct rd_cc {
 	/* HyStart++: the least RTT of this and of the last round. */
 	uint64_t round_min, last_min, css_min;
 	uint32_t round_end;
+	/* A reduction is due after so many round trips, the present one until wait_end. */
+	uint32_t wait_end, wait_lost;
+	uint8_t wait;
 	uint8_t round_n, css; /* samples of this round; rounds of conservative slow start */
 	bool round_any;
 };

@@ -160,8 +160,59 @@ static void test_one_reduction(void **state)
 		ack_one(&f, 100 * US);
 	assert_int_equal(f.cc.flight, 0);
 	assert_int_equal(f.cc.window, w * 7 / 10);
+}
+
+/* In avoidance the window is reduced some round trips later, and does not grow meanwhile. */
+static void test_waits(void **state)
+{
+	struct flow f;
+	uint32_t w;
+
+	(void)state;
+	flow_init(&f, UINT32_MAX - 300);
 	fill(&f);
+	for (int i = 0; i < 4; i++)
+		round_trip(&f, 1 * MS);
+	lose_one(&f);
+	for (int i = 0; i < 8; i++)
+		round_trip(&f, 1 * MS);
 	w = f.cc.window;
+	lose_one(&f);
+	fill(&f);
+	for (int i = 0; i < 3; i++) {
+		round_trip(&f, 1 * MS);
+		assert_int_equal(f.cc.window, w);
+		lose_one(&f);
+		fill(&f);
+		assert_int_equal(f.cc.window, w);
+	}
+	round_trip(&f, 1 * MS);
+	round_trip(&f, 1 * MS);
+	assert_in_range(f.cc.window, w * 6 / 10, w * 6 / 10 + MSS);
+	/* Once: what was lost before was paid for. */
+	w = f.cc.window;
+	round_trip(&f, 1 * MS);
+	assert_in_range(f.cc.window, w, w + MSS);
+}
+
+/* ... unless much is lost. */
+static void test_waits_not(void **state)
+{
+	struct flow f;
+	uint32_t w;
+
+	(void)state;
+	flow_init(&f, 0);
+	fill(&f);
+	for (int i = 0; i < 4; i++)
+		round_trip(&f, 1 * MS);
+	lose_one(&f);
+	for (int i = 0; i < 8; i++)
+		round_trip(&f, 1 * MS);
+	w = f.cc.window;
+	for (uint32_t i = 0; i < w / MSS / 8; i++)
+		lose_one(&f);
+	assert_int_equal(f.cc.window, w);
 	lose_one(&f);
 	assert_int_equal(f.cc.window, w * 7 / 10);
 }
@@ -297,6 +348,7 @@ int main(void)
 		cmocka_unit_test(test_start),         cmocka_unit_test(test_room),
 		cmocka_unit_test(test_slow_start),    cmocka_unit_test(test_hystart),
 		cmocka_unit_test(test_one_reduction), cmocka_unit_test(test_friendly),
+		cmocka_unit_test(test_waits),         cmocka_unit_test(test_waits_not),
 		cmocka_unit_test(test_cubic),         cmocka_unit_test(test_unlimited),
 		cmocka_unit_test(test_timeout),       cmocka_unit_test(test_least),
 		cmocka_unit_test(test_old_reduction),
