@@ -410,6 +410,9 @@ int msg_send(struct msg_ep *ep, struct msg_op *op)
 
 	start(op);
 	util_lock(&ep->lock);
+	/* The RTR for this message may have come, and lie there. */
+	if (op->room > ep->conf.eager_max)
+		progress(ep);
 	err = ep->peers[op->peer].dead ? -EHOSTUNREACH : send_message(ep, op);
 	if (err == -EAGAIN)
 		progress(ep);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzzes every parser of src/wire and src/fabric with libFuzzer.
+# Fuzzes every parser of src/wire, src/fabric and src/msg with libFuzzer.
 #
 #   run.sh [EXECUTIONS]      per target, 10000000 unless given
 #   run.sh --build-only
@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 src=$here/../../src
 out=${FUZZ_OUT:-$here/../../build/fuzz}
 clang=${CLANG:-clang}
-targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram rd pgft}
+targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram rd pgft msg}
 
 case ${1:-10000000} in
 --build-only | --minimise) mode=${1#--} runs=0 ;;
@@ -37,6 +37,7 @@ max_len() {
 	dgram) echo 256 ;;
 	rd) echo 1100 ;;
 	pgft) echo 256 ;;
+	msg) echo 300 ;;
 	*)
 		echo "no such target: $1" >&2
 		exit 2
@@ -48,12 +49,14 @@ max_len() {
 build() {
 	case $1 in
 	pgft) set -- "$1" "$src"/fabric/*.c "$src/util/util_rand.c" -lm ;;
+	msg) set -- "$1" "$src"/msg/msg_wire.c ;;
 	*) set -- "$1" "$src"/wire/*.c ;;
 	esac
 	target=$1
 	shift
 	"$clang" -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=all -I"$src/wire" -I"$src/fabric" -I"$src/util" \
+		-I"$src/msg" \
 		-o "$out/fuzz_$target" "$here/fuzz_$target.c" "$@"
 }
 

@@ -1,0 +1,27 @@
+/* A packet between endpoints (src/msg). */
+#include <errno.h>
+
+#include "fuzz.h"
+#include "msg_wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t out[MSG_WIRE_MAX];
+	struct msg_pkt p, q;
+	size_t body, again;
+	int r = msg_wire_decode(&p, data, size, &body);
+
+	HOLDS(r == 0 || r == -EPROTO);
+	if (r)
+		return 0;
+	HOLDS(body <= size && body <= MSG_WIRE_MAX && p.n_seg <= MSG_SEGS);
+	if (p.type == MSG_EAGER || p.type == MSG_ATOMIC_RSP)
+		HOLDS(p.len == size - body);
+	/* What is left out when it is written again has no meaning. */
+	HOLDS(msg_wire_encode(&p, out) == body);
+	if (body == size) {
+		HOLDS(!msg_wire_decode(&q, out, body, &again) && again == body);
+		HOLDS(!memcmp(&p, &q, sizeof(p)));
+	}
+	return 0;
+}
