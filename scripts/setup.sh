@@ -13,13 +13,13 @@ packages_of() {
 	case $1 in
 	# ibverbs-utils: what the README tries first once Weft is built
 	build) echo gcc libc6-dev make cmake ninja-build pkgconf libibverbs-dev \
-		libjansson-dev libmnl-dev libcmocka-dev ibverbs-utils ;;
+		libjansson-dev libmnl-dev libcmocka-dev libfabric-dev ibverbs-utils ;;
 	# iputils-ping: what the README tries on a lab
 	demo) echo perftest iproute2 util-linux openmpi-bin libopenmpi-dev iputils-ping ;;
 	bench) echo iproute2 util-linux gnuplot-nox ucx-utils ;;
 	test) echo perftest ibverbs-utils iproute2 util-linux procps jq tshark ucx-utils \
 		openmpi-bin libopenmpi-dev mpich libmpich-dev iputils-ping fping traceroute \
-		iperf3 libxml2-utils ;;
+		iperf3 libxml2-utils libfabric-bin ;;
 	fuzz) echo clang libclang-rt-dev ;;
 	lint) echo clang-format clang-tidy ;;
 	*)

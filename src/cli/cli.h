@@ -59,6 +59,8 @@ const char *cli_nearest(const struct cli_command *commands, const char *name);
 /* Becomes the program argv[0]; returns only when that fails, after a complaint:
  * CLI_NOT_FOUND or CLI_NOT_EXECUTABLE. */
 int cli_become(char **argv);
+/* Calls fn for each line of a command's standard output; none if there is no such command. */
+void cli_each_line(char *const *argv, void (*fn)(char *line, void *arg), void *arg);
 
 /* Flushes standard output. A full disk or a closed pipe is a failure. */
 int cli_finish(int code);

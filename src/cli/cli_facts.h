@@ -20,6 +20,9 @@ json_t *cli_facts_machine(void);
 /* [{name, path or null, package, use}] */
 json_t *cli_facts_programs(void);
 
+/* [{name, version, reaches, how}] */
+json_t *cli_facts_mpis(void);
+
 /* [{name, value, default, set, error or null, type, help}] */
 json_t *cli_facts_tunables(void);
 
@@ -29,7 +32,7 @@ json_t *cli_facts_missing(const json_t *info);
 /* Path of rdma-core's own libibverbs.so.1, or NULL. Allocated. */
 char *cli_real_verbs(void);
 
-/* The tunables as a troff list, for weft-tunables(7). */
-void cli_tunables_man(FILE *to);
+/* The tunables whose names begin so as a troff list, for weft-tunables(7) and fi_weft(7). */
+void cli_tunables_man(const char *prefix, FILE *to);
 
 #endif

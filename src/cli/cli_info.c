@@ -10,7 +10,8 @@ static const char help[] =
 	"Usage: weft info [OPTIONS]\n"
 	"\n"
 	"Shows the devices that verbs programs will see, the libraries in use, what the\n"
-	"kernel offers, every tunable with its value, and what is missing and how to get it.\n"
+	"kernel offers, which MPIs are here and how they reach Weft, every tunable with its\n"
+	"value, and what is missing and how to get it.\n"
 	"\n"
 	"Options:\n"
 	"  -j, --json  print one JSON object instead of text\n"
@@ -116,6 +117,16 @@ static void print_text(const json_t *info)
 	json_array_foreach (json_object_get(info, "programs"), i, item)
 		printf("  %-20s %s\n", text(item, "name"), text(item, "path"));
 
+	printf("\nMPI\n");
+	json_array_foreach (json_object_get(info, "mpis"), i, item) {
+		printf("  %s %s: %s\n", text(item, "name"), text(item, "version"),
+		       json_is_true(json_object_get(item, "reaches")) ? "reaches Weft by"
+								      : "does not reach Weft");
+		print_wrapped(text(item, "how"), 6);
+	}
+	if (json_array_size(json_object_get(info, "mpis")) == 0)
+		printf("  none\n");
+
 	printf("\nTunables (environment variables)\n");
 	json_array_foreach (json_object_get(info, "tunables"), i, item)
 		print_tunable(item);
@@ -130,11 +141,11 @@ static void print_text(const json_t *info)
 
 static json_t *collect(void)
 {
-	json_t *info =
-		json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "version", WEFT_VERSION, "devices",
-			  cli_facts_devices(), "libraries", cli_facts_libraries(), "machine",
-			  cli_facts_machine(), "kernel", cli_facts_kernel(), "programs",
-			  cli_facts_programs(), "tunables", cli_facts_tunables());
+	json_t *info = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "version",
+				 WEFT_VERSION, "devices", cli_facts_devices(), "libraries",
+				 cli_facts_libraries(), "machine", cli_facts_machine(), "kernel",
+				 cli_facts_kernel(), "programs", cli_facts_programs(), "mpis",
+				 cli_facts_mpis(), "tunables", cli_facts_tunables());
 
 	json_object_set_new(info, "missing", cli_facts_missing(info));
 	return info;
@@ -156,8 +167,8 @@ int cli_info(int argc, char **argv)
 	static const struct option options[] = {
 		{"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'},
-		/* For the build: the body of weft-tunables(7). */
-		{"man-tunables", no_argument, NULL, 'M'},
+		/* For the build: the bodies of weft-tunables(7) and fi_weft(7). */
+		{"man-tunables", required_argument, NULL, 'M'},
 		{0},
 	};
 	bool json = false;
@@ -173,7 +184,7 @@ int cli_info(int argc, char **argv)
 			fputs(help, stdout);
 			return cli_finish(CLI_OK);
 		case 'M':
-			cli_tunables_man(stdout);
+			cli_tunables_man(optarg, stdout);
 			return cli_finish(CLI_OK);
 		default:
 			return cli_try_help();

@@ -37,8 +37,11 @@ static int try_place(struct cli_paths *paths, const char *bin, const char *place
 		return -errno;
 	snprintf(paths->verbs, sizeof(paths->verbs), "%s/" CLI_LIB_VERBS, paths->dir);
 	snprintf(paths->probe, sizeof(paths->probe), "%s/" CLI_LIB_PROBE, paths->dir);
+	snprintf(paths->ofi, sizeof(paths->ofi), "%s/" CLI_LIB_OFI, paths->dir);
 	if (access(paths->verbs, R_OK) || access(paths->probe, R_OK))
 		return -errno;
+	if (access(paths->ofi, R_OK))
+		paths->ofi[0] = '\0';
 	return 0;
 }
 

@@ -8,11 +8,13 @@
 
 #define CLI_LIB_VERBS "libibverbs.so.1"
 #define CLI_LIB_PROBE "libweft-probe.so"
+#define CLI_LIB_OFI   "libweft-fi.so"
 
 struct cli_paths {
 	char dir[PATH_MAX]; /* absolute, no symbolic links */
 	char verbs[PATH_MAX + sizeof("/" CLI_LIB_VERBS)];
 	char probe[PATH_MAX + sizeof("/" CLI_LIB_PROBE)];
+	char ofi[PATH_MAX + sizeof("/" CLI_LIB_OFI)]; /* empty: Weft was built without it */
 };
 
 /* 0, or -errno: -ENOENT when the libraries are in none of the places. */

@@ -14,14 +14,16 @@ static const char help[] =
 	"Usage: weft run [--lab NAME] -n N [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
 	"\n"
 	"Starts N ranks of an MPI program, on the hosts of a lab or as local processes, with\n"
-	"the launcher of the MPI that it is linked to. A rank is bound to no core, and there\n"
-	"may be more ranks than cores or hosts.\n"
+	"the launcher of the MPI that it is linked to. They talk through Weft: Open MPI by way\n"
+	"of libfabric and Weft's provider for it, MPICH on a lab by way of UCX and the software\n"
+	"RNIC. A rank is bound to no core, and there may be more ranks than cores or hosts.\n"
 	"\n"
 	"Options (before PROGRAM):\n"
 	"  -n, --ranks N         how many ranks\n"
 	"  -l, --lab NAME        on the hosts of this lab, one after the other\n"
 	"  -o, --order ORDER     in this order of hosts: routing (h0, h1, h2, ...; the default),\n"
 	"                        random:SEED, or file:F, a file with a host name per line\n"
+	"      --net NET         weft (the default), or stock: what the MPI itself would take\n"
 	"      --mpi MPI         openmpi or mpich, for what is not itself linked to an MPI\n"
 	"      --mpi-args ARGS   further options for the launcher, in one word\n"
 	"  -p, --print           print the launcher's command line instead of running it\n"
@@ -29,6 +31,7 @@ static const char help[] =
 	"\n"
 	"Examples:\n"
 	"  weft run -n 4 ./program\n"
+	"  weft run -n 4 --net stock ./program\n"
 	"\n"
 	"  weft lab up fat --pgft \"2;12,2;1,12;1,1\" --rate 100mbit\n"
 	"  weft run --lab fat -n 24 ./program\n"
@@ -45,7 +48,7 @@ struct options {
 	const char *lab, *order;
 	enum run_mpi mpi; /* RUN_MPIS: not said */
 	struct cli_words extra;
-	bool print, agent;
+	bool print, agent, stock;
 };
 
 /* ---- options ---- */
@@ -72,6 +75,14 @@ static int parse_mpi(const char *text, enum run_mpi *mpi)
 	return cli_error("--mpi %s is not known; expected openmpi or mpich", text);
 }
 
+static int parse_net(const char *text, bool *stock)
+{
+	*stock = !strcmp(text, "stock");
+	if (*stock || !strcmp(text, "weft"))
+		return 0;
+	return cli_error("--net %s is not known; expected weft or stock", text);
+}
+
 static int take_option(struct options *o, int opt, const char *arg)
 {
 	switch (opt) {
@@ -85,6 +96,8 @@ static int take_option(struct options *o, int opt, const char *arg)
 		return 0;
 	case 'm':
 		return parse_mpi(arg, &o->mpi);
+	case 'N':
+		return parse_net(arg, &o->stock);
 	case 'x':
 		return cli_words_split(&o->extra, arg)
 			       ? cli_error("--mpi-args has a quote that is not closed: %s", arg)
@@ -205,6 +218,7 @@ static int run(const struct options *o, char **program)
 	struct run_job job = {
 		.launcher = launcher,
 		.ranks = o->ranks,
+		.stock = o->stock,
 		.places = o->lab ? &places : NULL,
 		.extra = &o->extra,
 		.program = program,
@@ -226,15 +240,11 @@ static int run(const struct options *o, char **program)
 int cli_run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"ranks", required_argument, NULL, 'n'},
-		{"lab", required_argument, NULL, 'l'},
-		{"order", required_argument, NULL, 'o'},
-		{"mpi", required_argument, NULL, 'm'},
-		{"mpi-args", required_argument, NULL, 'x'},
-		{"print", no_argument, NULL, 'p'},
-		{"agent", no_argument, NULL, 'A'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{"ranks", required_argument, NULL, 'n'}, {"lab", required_argument, NULL, 'l'},
+		{"order", required_argument, NULL, 'o'}, {"mpi", required_argument, NULL, 'm'},
+		{"net", required_argument, NULL, 'N'},   {"mpi-args", required_argument, NULL, 'x'},
+		{"print", no_argument, NULL, 'p'},       {"agent", no_argument, NULL, 'A'},
+		{"help", no_argument, NULL, 'h'},        {0},
 	};
 	struct options o = {.mpi = RUN_MPIS};
 	int opt, code = 0;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "cli_paths.h"
 #include "cli_vars.h"
 
 static void set(struct run_line *line, const char *name, const char *value)
@@ -69,6 +70,37 @@ static char *addresses(const struct run_places *p, uint32_t n)
 
 /* ---- Open MPI ---- */
 
+/* On Weft's provider, by way of libfabric. Launchers pass these variables on by themselves, or
+ * their daemons inherit them: a lab's hosts are on this machine. */
+static int openmpi_on_weft(struct run_line *line)
+{
+	static struct cli_paths paths;
+	int ret = cli_paths_find(&paths);
+
+	if (ret)
+		return cli_paths_complain(ret);
+	if (!paths.ofi[0])
+		return cli_error(
+			"%s is not in %s: Weft was built without libfabric; install "
+			"Debian's package libfabric-dev and build again, or say --net stock",
+			CLI_LIB_OFI, paths.dir);
+	set(line, "FI_PROVIDER_PATH", paths.dir);
+	if (!getenv("OMPI_MCA_mtl"))
+		set(line, "OMPI_MCA_pml", "cm");
+	set(line, "OMPI_MCA_mtl", "ofi");
+	set(line, "OMPI_MCA_opal_common_ofi_provider_include", "weft");
+	/* One-sided operations: by messages, unless the user prefers osc rdma, which goes through
+	 * btl ofi. Debian's configuration leaves out both. Of Open MPI 4.1, rdma puts data into
+	 * wrong places where hosts have unlike numbers of ranks, crashes in compare-and-swap,
+	 * hangs in dynamic windows, and asks btl ofi for operators that it does not have; but
+	 * only it knows MPI_THREAD_MULTIPLE. */
+	set(line, "OMPI_MCA_osc", "^ucx");
+	set(line, "OMPI_MCA_osc_rdma_priority", "5");
+	set(line, "OMPI_MCA_btl", "^uct,openib");
+	set(line, "OMPI_MCA_osc_rdma_acc_use_amo", "0");
+	return 0;
+}
+
 static int openmpi_on_lab(struct run_line *line, const struct run_job *job)
 {
 	const struct lab_spec *spec = &job->places->lab->spec;
@@ -86,8 +118,9 @@ static int openmpi_on_lab(struct run_line *line, const struct run_job *job)
 	set(line, "OMPI_MCA_ras", "^slurm,tm,lsf,gridengine,loadleveler,alps");
 	set(line, "OMPI_MCA_oob_tcp_if_include", subnet);
 	set(line, "OMPI_MCA_btl_tcp_if_include", subnet);
-	/* Over TCP, whatever else is installed; and a fifth of the start-up time is saved. */
-	if (!getenv("OMPI_MCA_mtl"))
+	/* Stock means TCP, whatever else is installed; and a fifth of the start-up time is saved.
+	 */
+	if (job->stock && !getenv("OMPI_MCA_mtl"))
 		set(line, "OMPI_MCA_pml", "ob1");
 	/* Files of a job that was killed are gone with the lab, whose /dev/shm is its own. */
 	set(line, "OMPI_MCA_orte_tmpdir_base", "/dev/shm");
@@ -111,6 +144,8 @@ static int openmpi(struct run_line *line, const struct run_job *job)
 	/* The hosts of a lab share this machine's cores, which Open MPI can not know. */
 	if (job->ranks > (uint32_t)cores())
 		set(line, "OMPI_MCA_mpi_yield_when_idle", "1");
+	if (!job->stock && openmpi_on_weft(line))
+		return CLI_USAGE;
 	return job->places ? openmpi_on_lab(line, job) : 0;
 }
 
@@ -154,7 +189,8 @@ static int mpich_on_lab(struct run_line *line, const struct run_job *job)
 	list[strcspn(list, ",")] = '\0';
 	cli_words_add_all(&line->argv, (char *[]){"-localhost", list, NULL});
 	free(list);
-	return getenv("UCX_TLS") || getenv("UCX_NET_DEVICES") ? 0 : mpich_on_device(line);
+	return job->stock || getenv("UCX_TLS") || getenv("UCX_NET_DEVICES") ? 0
+									    : mpich_on_device(line);
 }
 
 static bool has_word(const struct cli_words *words, const char *word)

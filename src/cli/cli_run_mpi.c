@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -62,44 +61,6 @@ int run_find_program(const char *program, char path[PATH_MAX])
 	}
 	cli_error("cannot execute '%s': it is not an executable file", program);
 	return CLI_NOT_EXECUTABLE;
-}
-
-/* ---- what a command says ---- */
-
-static void become_quietly(char *const *argv, int out)
-{
-	int null = open("/dev/null", O_RDWR);
-
-	dup2(null, STDIN_FILENO);
-	dup2(out, STDOUT_FILENO);
-	dup2(null, STDERR_FILENO);
-	execv(argv[0], argv);
-	_exit(127);
-}
-
-/* Calls fn for each line of a command's standard output. */
-static void each_line(char *const *argv, void (*fn)(char *line, void *arg), void *arg)
-{
-	char *line = NULL;
-	size_t size = 0;
-	int fd[2];
-	pid_t child;
-	FILE *from;
-
-	if (pipe2(fd, O_CLOEXEC))
-		return;
-	child = fork();
-	if (!child)
-		become_quietly(argv, fd[1]);
-	close(fd[1]);
-	from = fdopen(fd[0], "r");
-	while (child > 0 && from && getline(&line, &size, from) > 0)
-		fn(line, arg);
-	free(line);
-	if (from)
-		fclose(from);
-	while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
-		;
 }
 
 /* ---- linkage ---- */
@@ -182,7 +143,7 @@ void run_linkage(const char *path, struct run_linkage *l)
 
 	memset(l, 0, sizeof(*l));
 	if (find_loader(path, loader))
-		each_line((char *[]){loader, "--list", (char *)path, NULL}, read_library, l);
+		cli_each_line((char *[]){loader, "--list", (char *)path, NULL}, read_library, l);
 }
 
 /* ---- launchers ---- */
@@ -207,7 +168,7 @@ static bool is_launcher(enum run_mpi mpi, const char *path)
 	bool is[RUN_MPIS] = {false};
 
 	if (is_program(path))
-		each_line((char *[]){(char *)path, "--version", NULL}, read_version, is);
+		cli_each_line((char *[]){(char *)path, "--version", NULL}, read_version, is);
 	return is[mpi];
 }
 

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "util_tune.h"
+#include "ofi_tune.h"
 #include "rnic.h"
 #include "verbs_tune.h"
 
-static const struct util_tunable *const tables[] = {rnic_tunables, verbs_tunables, util_tunables};
+static const struct util_tunable *const tables[] = {rnic_tunables, verbs_tunables, util_tunables,
+						    ofi_tunables};
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 
 static json_t *string_or_null(const char *s)
@@ -57,13 +59,15 @@ static void print_troff(const char *s, FILE *to)
 	}
 }
 
-void cli_tunables_man(FILE *to)
+void cli_tunables_man(const char *prefix, FILE *to)
 {
 	const struct util_tunable *t;
 	char type[256];
 
 	for (size_t i = 0; i < TABLES; i++) {
 		util_tune_for_each (t, tables[i]) {
+			if (strncmp(t->name, prefix, strlen(prefix)) != 0)
+				continue;
 			util_tune_type_str(t, type, sizeof(type));
 			fprintf(to, ".TP\n.B ");
 			print_troff(t->name, to);

@@ -142,6 +142,11 @@ int cli_vars_loader(struct cli_vars *vars)
 		set(vars, "ASAN_OPTIONS", asan);
 	else
 		free(asan);
+	/* Where libfabric looks for providers, instead of its own place. */
+	if (paths.ofi[0])
+		set(vars, "FI_PROVIDER_PATH",
+		    prepend((const char *const[]){paths.dir, NULL}, getenv("FI_PROVIDER_PATH"),
+			    ":"));
 	set(vars, "LD_LIBRARY_PATH",
 	    prepend((const char *const[]){paths.dir, NULL}, getenv("LD_LIBRARY_PATH"), ":;"));
 	return 0;

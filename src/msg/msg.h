@@ -1,9 +1,10 @@
 /* Messages between endpoints: what a libfabric provider, or any other library for messages, stands
  * on.
  *
- * An *endpoint* is one queue pair that reaches every other endpoint (RD, <weft/weftdv.h>), with
- * receive buffers of its own, and the two queues of tag matching. A *peer* is another endpoint,
- * known by its address and numbered from 0 on. An *operation* is the caller's memory until it is
+ * An *endpoint* reaches every other endpoint, over one queue pair (RD, <weft/weftdv.h>) or over one
+ * for each that is connected when it is needed (RC); it has receive buffers of its own, and the two
+ * queues of tag matching. A *peer* is another endpoint, known by its address and numbered from 0
+ * on. An *operation* is the caller's memory until it is
  * done: a send, a receive, a read or a write of the peer's memory.
  *
  * Short messages are sent *eagerly*, into the buffers of the other endpoint, and copied from there.
@@ -32,14 +33,24 @@
 struct ibv_mr;
 struct msg_dev;
 struct msg_mem;
+struct msg_region;
 struct msg_early; /* a message that no receive was there for */
 struct msg_ep;
 
-/* The name of an endpoint. */
+/* The name of an endpoint. Without holes: two are the same if their bytes are. */
 struct msg_addr {
-	uint32_t ip; /* IPv4, network order */
+	union {
+		uint8_t gid[16];
+		struct {
+			uint8_t prefix[12];
+			uint32_t ip; /* of a GID that is an IPv4 address; network order */
+		};
+	};
 	uint32_t qpn, qkey;
+	uint16_t lid; /* 0: none */
+	uint16_t zero;
 };
+_Static_assert(sizeof(struct msg_addr) == 28, "it is sent as it is");
 
 enum msg_op_kind { MSG_OP_SEND, MSG_OP_RECV, MSG_OP_READ, MSG_OP_WRITE, MSG_OP_ATOMIC };
 
@@ -50,6 +61,12 @@ enum msg_op_flag {
 	MSG_OP_DELIVER = 8, /* a send is done when the message is in the receiver's buffer */
 	MSG_OP_MULTI = 16,  /* a receive of many messages, one behind the other, see msg_multi */
 	MSG_OP_PART = 32,   /* a message of those: not the caller's operation, gone after `done` */
+};
+
+/* Own memory that a device may use for a while. */
+struct msg_hold {
+	struct ibv_mr *mr;         /* NULL: nothing */
+	struct msg_region *region; /* of the cache, whose registration it is; or NULL */
 };
 
 /* A piece of a peer's memory. */
@@ -87,7 +104,7 @@ struct msg_op {
 	uint32_t pending;      /* work requests under way */
 	unsigned int next;     /* of the remote pieces, the next to be read or written ... */
 	uint64_t off;          /* ... and how much of it has been */
-	struct ibv_mr *mr[MSG_IOV];
+	struct msg_hold hold[MSG_IOV];
 };
 
 /* A receive of many messages (MSG_OP_MULTI): iov[0] is filled with them, one behind the other,
@@ -128,6 +145,7 @@ struct msg_ep_conf {
 	uint32_t rx_buffers; /* of that length */
 	uint32_t depth;      /* work requests under way */
 	bool wait;           /* somebody may want to sleep: msg_ep_fd */
+	uint32_t connect_ms; /* RC: a peer that has not answered for so long is gone; 0: 10 s */
 	bool write;          /* the sender writes long messages, rather than the receiver reads */
 	bool speculate;      /* receives of long messages are told to the sender in advance, ... */
 	uint32_t usage;      /* ... as long as so many percent of that is used; 0: always */
@@ -148,11 +166,36 @@ struct msg_stats {
 	uint64_t rtr_came, rtr_used, rtr_dropped, rtr_stale;
 	uint64_t stops, resumptions; /* of speculation, by envelope */
 	uint64_t reads, writes, atomics;
-	uint64_t cache_hits, cache_misses;
+	uint64_t cache_hits, cache_misses; /* of the device, whoever has used it */
 };
 
-/* A device by its name, NULL: the first that can do it. 0 or -errno. */
+enum msg_transport {
+	MSG_AUTO, /* RD if the device has it, else RC */
+	MSG_RD,
+	MSG_RC,
+};
+
+enum msg_caching {
+	MSG_CACHE_AUTO, /* on if registering memory takes longer than looking it up */
+	MSG_CACHE_ON,
+	MSG_CACHE_OFF,
+};
+
+struct msg_dev_conf {
+	const char *name; /* NULL: the first that can do it, Weft's own before others */
+	enum msg_transport transport;
+	enum msg_caching cache; /* of registrations */
+	/* Local memory is registered piece by piece, even where one registration could cover all of
+	 * it, as it has to be elsewhere. For tests. */
+	bool piecewise;
+};
+
+/* 0 or -errno. */
+int msg_dev_open_conf(const struct msg_dev_conf *conf, struct msg_dev **out);
+/* A device by its name, or NULL; all else as it comes. */
 int msg_dev_open(const char *name, struct msg_dev **out);
+/* MSG_RD or MSG_RC. */
+enum msg_transport msg_dev_transport(const struct msg_dev *dev);
 void msg_dev_close(struct msg_dev *dev);
 
 int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_ep **out);

@@ -86,7 +86,7 @@ void msg_cancel_answer(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p)
 
 	if (!op || op->kind != MSG_OP_RECV || op->recv.src != src || !msg_ask_answered(&op->ask))
 		return;
-	msg_unexpose(op);
+	msg_unexpose(ep, op);
 	msg_id_free(ep, op);
 	ep->peers[src].out--;
 	msg_cancel_check(ep, src);

@@ -1,38 +1,130 @@
-/* Devices: opened, and the memory that they may use. */
+/* Devices: opened, and how they reach each other. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "util_log.h"
 #include "msg_ep.h"
 
-/* Weft's own devices, for now: others have no RD. */
-static struct ibv_context *open_named(const char *name)
+#define MAX_READS 16 /* of one peer, at once */
+
+static bool is_v4(const union ibv_gid *gid)
+{
+	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+	return !memcmp(gid->raw, prefix, sizeof(prefix));
+}
+
+struct msg_addr msg_addr_v4(uint32_t ip, uint32_t qpn, uint32_t qkey)
+{
+	struct msg_addr a = {.prefix = {[10] = 0xff, [11] = 0xff}, .qpn = qpn, .qkey = qkey};
+
+	a.ip = ip;
+	return a;
+}
+
+struct ibv_ah_attr msg_dev_ah(const struct msg_dev *dev, const struct msg_addr *a)
+{
+	struct ibv_ah_attr attr = {.port_num = dev->port,
+				   .dlid = a->lid,
+				   .is_global = dev->global,
+				   .grh = {.sgid_index = dev->gid_index, .hop_limit = 64}};
+
+	memcpy(attr.grh.dgid.raw, a->gid, sizeof(a->gid));
+	return attr;
+}
+
+/* ---- ports ---- */
+
+/* RoCE version 2 with an IPv4 address is routed and needs nothing that is not there anyway; the
+ * first GID is that of the port where there is no choice. */
+static int choose_gid(struct msg_dev *dev, int n)
+{
+	struct ibv_gid_entry e;
+
+	for (int i = 0; i < n && i <= UINT8_MAX; i++)
+		if (!ibv_query_gid_ex(dev->ctx, dev->port, (uint32_t)i, &e, 0) &&
+		    e.gid_type == IBV_GID_TYPE_ROCE_V2 && is_v4(&e.gid)) {
+			dev->gid_index = (uint8_t)i;
+			memcpy(dev->addr.gid, e.gid.raw, sizeof(e.gid.raw));
+			return 0;
+		}
+	dev->gid_index = 0;
+	if (ibv_query_gid(dev->ctx, dev->port, 0, &e.gid))
+		return -ENODEV;
+	memcpy(dev->addr.gid, e.gid.raw, sizeof(e.gid.raw));
+	return 0;
+}
+
+static int choose_port(struct msg_dev *dev)
+{
+	struct ibv_device_attr all;
+	struct ibv_port_attr port;
+	int reads;
+
+	if (ibv_query_device(dev->ctx, &all))
+		return -ENODEV;
+	reads = all.max_qp_rd_atom < all.max_qp_init_rd_atom ? all.max_qp_rd_atom
+							     : all.max_qp_init_rd_atom;
+	dev->max_reads = (uint8_t)(reads < 1 ? 1 : reads < MAX_READS ? reads : MAX_READS);
+	for (uint8_t i = 1; i <= all.phys_port_cnt; i++) {
+		if (ibv_query_port(dev->ctx, i, &port) || port.state != IBV_PORT_ACTIVE)
+			continue;
+		dev->port = i;
+		dev->mtu = (uint8_t)port.active_mtu;
+		dev->global = port.link_layer == IBV_LINK_LAYER_ETHERNET || !port.lid;
+		dev->addr.lid = dev->global ? 0 : port.lid;
+		return choose_gid(dev, port.gid_tbl_len);
+	}
+	return -ENODEV;
+}
+
+/* ---- devices ---- */
+
+static int open_device(struct msg_dev *dev, struct ibv_device *d, enum msg_transport transport)
+{
+	bool own = msg_verbs_dv()->is_device(d);
+	int err;
+
+	if (transport == MSG_RD && !own)
+		return -ENODEV;
+	dev->transport = transport == MSG_AUTO ? (own ? MSG_RD : MSG_RC) : transport;
+	dev->ctx = ibv_open_device(d);
+	if (!dev->ctx)
+		return -errno;
+	err = choose_port(dev);
+	if (err) {
+		ibv_close_device(dev->ctx);
+		dev->ctx = NULL;
+	}
+	return err;
+}
+
+static int open_named(struct msg_dev *dev, const char *name, enum msg_transport transport)
 {
 	struct ibv_device **list;
-	struct ibv_context *ctx = NULL;
-	int n = 0;
+	int n = 0, err = -ENODEV;
 
 	list = ibv_get_device_list(&n);
 	if (!list)
-		return NULL;
-	errno = ENODEV;
-	for (int i = 0; i < n && !ctx; i++)
-		if (msg_verbs_dv()->is_device(list[i]) &&
-		    (!name || !strcmp(name, ibv_get_device_name(list[i]))))
-			ctx = ibv_open_device(list[i]);
+		return -errno;
+	for (int own = 1; own >= 0 && !dev->ctx; own--)
+		for (int i = 0; i < n && !dev->ctx; i++)
+			if (msg_verbs_dv()->is_device(list[i]) == (bool)own &&
+			    (!name || !strcmp(name, ibv_get_device_name(list[i]))))
+				err = open_device(dev, list[i], transport);
 	ibv_free_device_list(list);
-	return ctx;
+	return err;
 }
 
-/* Only for what this process does with its own memory: no peer gets a key for all of it. */
-static int reg_all(struct msg_dev *dev)
+/* Only for what this process does with its own memory: no peer gets a key for all of it. Devices
+ * without on-demand paging have no such thing. */
+static struct ibv_mr *reg_all(struct msg_dev *dev)
 {
-	dev->all = ibv_reg_mr_iova2(dev->pd, NULL, SIZE_MAX, 0,
-				    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
-	return dev->all ? 0 : -errno;
+	return ibv_reg_mr_iova2(dev->pd, NULL, SIZE_MAX, 0,
+				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 }
 
-int msg_dev_open(const char *name, struct msg_dev **out)
+int msg_dev_open_conf(const struct msg_dev_conf *conf, struct msg_dev **out)
 {
 	struct msg_dev *dev;
 	int err = msg_verbs_load();
@@ -42,15 +134,14 @@ int msg_dev_open(const char *name, struct msg_dev **out)
 	dev = calloc(1, sizeof(*dev));
 	if (!dev)
 		return -ENOMEM;
-	dev->ctx = open_named(name);
-	if (!dev->ctx)
-		err = -errno;
-	if (!err && ibv_query_gid(dev->ctx, 1, 0, &dev->gid))
-		err = -ENODEV;
+	err = open_named(dev, conf->name, conf->transport);
 	if (!err) {
-		memcpy(&dev->ip, dev->gid.raw + 12, sizeof(dev->ip));
 		dev->pd = ibv_alloc_pd(dev->ctx);
-		err = dev->pd ? reg_all(dev) : -errno;
+		err = dev->pd ? 0 : -errno;
+	}
+	if (!err) {
+		dev->all = conf->piecewise ? NULL : reg_all(dev);
+		msg_mem_open(dev, conf->cache);
 	}
 	if (err) {
 		msg_dev_close(dev);
@@ -60,131 +151,24 @@ int msg_dev_open(const char *name, struct msg_dev **out)
 	return 0;
 }
 
+int msg_dev_open(const char *name, struct msg_dev **out)
+{
+	return msg_dev_open_conf(&(struct msg_dev_conf){.name = name}, out);
+}
+
 void msg_dev_close(struct msg_dev *dev)
 {
+	msg_mem_close(dev);
 	if (dev->all)
 		ibv_dereg_mr(dev->all);
 	if (dev->pd)
 		ibv_dealloc_pd(dev->pd);
 	if (dev->ctx)
 		ibv_close_device(dev->ctx);
-	free(dev->mem);
 	free(dev);
 }
 
-int msg_dev_reg(struct msg_dev *dev, void *addr, size_t len, bool write, struct ibv_mr **out)
+enum msg_transport msg_dev_transport(const struct msg_dev *dev)
 {
-	unsigned int access = IBV_ACCESS_REMOTE_READ;
-
-	if (write)
-		access |=
-			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-	*out = ibv_reg_mr_iova2(dev->pd, addr, len, (uintptr_t)addr, access);
-	return *out ? 0 : -errno;
-}
-
-/* ---- what the application has registered ---- */
-
-static struct msg_mem **bucket(const struct msg_dev *dev, uint32_t key)
-{
-	return &dev->mem[key * UINT32_C(0x9e3779b9) >> 4 & (dev->mem_buckets - 1)];
-}
-
-static int grow(struct msg_dev *dev)
-{
-	uint32_t n = dev->mem_buckets, more = n ? 2 * n : 16;
-	struct msg_mem **old = dev->mem, *m;
-
-	if (dev->n_mem < n)
-		return 0;
-	dev->mem = calloc(more, sizeof(*dev->mem));
-	if (!dev->mem) {
-		dev->mem = old;
-		return -ENOMEM;
-	}
-	dev->mem_buckets = more;
-	for (uint32_t i = 0; i < n; i++)
-		while ((m = old[i])) {
-			struct msg_mem **b = bucket(dev, m->mr->rkey);
-
-			old[i] = m->next;
-			m->next = *b;
-			*b = m;
-		}
-	free(old);
-	return 0;
-}
-
-static int insert(struct msg_dev *dev, struct msg_mem *m)
-{
-	struct msg_mem **b;
-	int err;
-
-	util_lock(&dev->lock);
-	err = grow(dev);
-	if (!err) {
-		b = bucket(dev, m->mr->rkey);
-		m->next = *b;
-		*b = m;
-		dev->n_mem++;
-	}
-	util_unlock(&dev->lock);
-	return err;
-}
-
-int msg_reg(struct msg_dev *dev, void *addr, size_t len, bool write, struct msg_mem **out,
-	    uint32_t *key)
-{
-	struct msg_mem *m = calloc(1, sizeof(*m));
-	int err;
-
-	if (!m)
-		return -ENOMEM;
-	m->dev = dev;
-	m->write = write;
-	err = msg_dev_reg(dev, addr, len, write, &m->mr);
-	if (!err) {
-		err = insert(dev, m);
-		if (err)
-			ibv_dereg_mr(m->mr);
-	}
-	if (err) {
-		free(m);
-		return err;
-	}
-	*key = m->mr->rkey;
-	*out = m;
-	return 0;
-}
-
-void msg_dereg(struct msg_mem *m)
-{
-	struct msg_dev *dev = m->dev;
-	struct msg_mem **b;
-
-	util_lock(&dev->lock);
-	for (b = bucket(dev, m->mr->rkey); *b != m;)
-		b = &(*b)->next;
-	*b = m->next;
-	dev->n_mem--;
-	util_unlock(&dev->lock);
-	ibv_dereg_mr(m->mr);
-	free(m);
-}
-
-void *msg_dev_mem(const struct msg_dev *dev, uint32_t key, uint64_t addr, uint64_t len, bool write)
-{
-	if (!dev->mem_buckets)
-		return NULL;
-	for (struct msg_mem *m = *bucket(dev, key); m; m = m->next) {
-		uint64_t start = (uintptr_t)m->mr->addr;
-
-		if (m->mr->rkey != key)
-			continue;
-		if ((write && !m->write) || addr < start || len > m->mr->length ||
-		    addr - start > m->mr->length - len)
-			return NULL;
-		return (void *)(uintptr_t)addr;
-	}
-	return NULL;
+	return dev->transport;
 }

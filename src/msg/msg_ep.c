@@ -1,93 +1,19 @@
-/* Endpoints: made, used, moved on. */
+/* Endpoints at work: what the application starts, and what has come. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "util_log.h"
-#include "util_rand.h"
 #include "msg_choose.h"
-#include "msg_ep.h"
+#include "msg_rc.h"
 
-#define POLL_BATCH  16
-#define INLINE_WANT 256
+#define POLL_BATCH 16
 
-/* ---- making ---- */
+/* ---- progress ---- */
 
-static int make_qp(struct msg_ep *ep)
-{
-	struct ibv_qp_init_attr_ex attr = {
-		.send_cq = ep->cq,
-		.recv_cq = ep->cq,
-		.qp_type = IBV_QPT_DRIVER,
-		.cap = {.max_send_wr = ep->conf.depth,
-			.max_recv_wr = ep->conf.rx_buffers,
-			.max_send_sge = MSG_IOV + 1,
-			.max_recv_sge = 1,
-			.max_inline_data = INLINE_WANT},
-		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
-		.pd = ep->dev->pd,
-		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
-				  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
-				  IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
-	};
-
-	ep->qp = msg_verbs_dv()->create_rd_qp(ep->dev->ctx, &attr);
-	if (!ep->qp)
-		return -errno;
-	ep->ex = ibv_qp_to_qp_ex(ep->qp);
-	ep->max_inline = attr.cap.max_inline_data;
-	return ep->max_inline >= MSG_WIRE_MAX ? 0 : -ENODEV;
-}
-
-static int start_qp(struct msg_ep *ep)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
-	int err = util_random_key(&ep->qkey, sizeof(ep->qkey));
-
-	ep->qkey &= 0x7fffffff; /* the top bit has a meaning of its own */
-	attr.qkey = ep->qkey;
-	if (!err)
-		err = -ibv_modify_qp(ep->qp, &attr,
-				     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
-	attr.qp_state = IBV_QPS_RTR;
-	if (!err)
-		err = -ibv_modify_qp(ep->qp, &attr, IBV_QP_STATE);
-	attr.qp_state = IBV_QPS_RTS;
-	if (!err)
-		err = -ibv_modify_qp(ep->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
-	return err;
-}
-
-static int make_buffers(struct msg_ep *ep)
-{
-	uint32_t n = ep->conf.rx_buffers;
-
-	ep->rx_size = (MSG_WIRE_MAX + ep->conf.eager_max + 63) / 64 * 64;
-	ep->rx = aligned_alloc(64, n * ep->rx_size);
-	ep->idle = malloc(n * sizeof(*ep->idle));
-	ep->tx = calloc(ep->conf.depth, sizeof(*ep->tx));
-	ep->tx_data = aligned_alloc(64, ep->conf.depth * ep->rx_size);
-	if (!ep->rx || !ep->idle || !ep->tx || !ep->tx_data)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++)
-		ep->idle[ep->n_idle++] = i;
-	for (uint32_t i = 0; i < ep->conf.depth; i++) {
-		ep->tx[i].next = ep->tx_free;
-		ep->tx[i].data = ep->tx_data + i * ep->rx_size;
-		ep->tx_free = &ep->tx[i];
-	}
-	ep->rx_mr = ibv_reg_mr_iova2(ep->dev->pd, ep->rx, n * ep->rx_size, (uintptr_t)ep->rx,
-				     IBV_ACCESS_LOCAL_WRITE);
-	ep->tx_mr = ibv_reg_mr_iova2(ep->dev->pd, ep->tx_data, ep->conf.depth * ep->rx_size,
-				     (uintptr_t)ep->tx_data, 0);
-	return ep->rx_mr && ep->tx_mr ? 0 : -errno;
-}
-
-/* Posts what is idle. */
-static void refill(struct msg_ep *ep)
+void msg_refill(struct msg_ep *ep)
 {
 	while (ep->n_idle) {
-		struct ibv_recv_wr wr[POLL_BATCH], *bad;
+		struct ibv_recv_wr wr[POLL_BATCH];
 		struct ibv_sge sge[POLL_BATCH];
 		uint32_t n = ep->n_idle < POLL_BATCH ? ep->n_idle : POLL_BATCH;
 
@@ -101,113 +27,12 @@ static void refill(struct msg_ep *ep)
 						     .num_sge = 1,
 						     .next = i + 1 < n ? &wr[i + 1] : NULL};
 		}
-		if (ibv_post_recv(ep->qp, wr, &bad)) {
+		if (ep->port->post_recv(ep, wr)) {
 			util_log(UTIL_LOG_ERROR, "receive buffers can not be posted");
 			return;
 		}
 	}
 }
-
-int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_ep **out)
-{
-	struct msg_ep *ep = calloc(1, sizeof(*ep));
-	int err;
-
-	if (!ep)
-		return -ENOMEM;
-	ep->dev = dev;
-	ep->conf = *conf;
-	ep->id_free = UINT32_MAX;
-	list_init(&ep->stalled);
-	list_init(&ep->waiting);
-	list_init(&ep->cancelling);
-	msg_adapt_init(&ep->adapt, conf->usage);
-	err = msg_match_init(&ep->match[0]);
-	if (!err)
-		err = msg_match_init(&ep->match[1]);
-	if (!err && conf->wait) {
-		ep->channel = ibv_create_comp_channel(dev->ctx);
-		err = ep->channel ? 0 : -errno;
-	}
-	if (!err) {
-		ep->cq = ibv_create_cq(dev->ctx, (int)(conf->depth + conf->rx_buffers), NULL,
-				       ep->channel, 0);
-		err = ep->cq ? make_qp(ep) : -errno;
-	}
-	if (!err)
-		err = make_buffers(ep);
-	if (!err)
-		err = start_qp(ep);
-	if (err) {
-		msg_ep_close(ep);
-		return err;
-	}
-	refill(ep);
-	*out = ep;
-	return 0;
-}
-
-static void free_early(void *arg, struct msg_unexp *u)
-{
-	(void)arg;
-	free(container_of(u, struct msg_early, unexp));
-}
-
-void msg_ep_close(struct msg_ep *ep)
-{
-	for (int i = 0; i < 2; i++) {
-		msg_match_drop_src(&ep->match[i], MSG_ANY_SRC, NULL, free_early, NULL);
-		msg_match_free(&ep->match[i]);
-	}
-	for (uint32_t i = 0; i < ep->n_ids; i++)
-		if (ep->ids[i].op)
-			msg_unexpose(ep->ids[i].op);
-	msg_tx_drop(ep);
-	if (ep->qp)
-		ibv_destroy_qp(ep->qp);
-	if (ep->cq)
-		ibv_destroy_cq(ep->cq);
-	if (ep->channel)
-		ibv_destroy_comp_channel(ep->channel);
-	if (ep->rx_mr)
-		ibv_dereg_mr(ep->rx_mr);
-	if (ep->tx_mr)
-		ibv_dereg_mr(ep->tx_mr);
-	msg_peers_free(ep);
-	free(ep->rx);
-	free(ep->idle);
-	free(ep->tx);
-	free(ep->tx_data);
-	free(ep->ids);
-	free(ep);
-}
-
-/* ---- names ---- */
-
-struct msg_addr msg_ep_addr(const struct msg_ep *ep)
-{
-	return (struct msg_addr){.ip = ep->dev->ip, .qpn = ep->qp->qp_num, .qkey = ep->qkey};
-}
-
-int msg_ep_peer(struct msg_ep *ep, const struct msg_addr *addr, uint32_t *peer)
-{
-	util_lock(&ep->lock);
-	*peer = msg_peer_get(ep, addr);
-	util_unlock(&ep->lock);
-	return *peer == UINT32_MAX ? -ENOMEM : 0;
-}
-
-struct msg_addr msg_peer_addr(struct msg_ep *ep, uint32_t peer)
-{
-	struct msg_addr a;
-
-	util_lock(&ep->lock);
-	a = ep->peers[peer].addr;
-	util_unlock(&ep->lock);
-	return a;
-}
-
-/* ---- progress ---- */
 
 static int status_errno(enum ibv_wc_status status)
 {
@@ -220,8 +45,6 @@ static int status_errno(enum ibv_wc_status status)
 		return -EACCES;
 	case IBV_WC_LOC_PROT_ERR:
 		return -EFAULT;
-	case IBV_WC_WR_FLUSH_ERR:
-		return -ECANCELED;
 	default:
 		return -EHOSTUNREACH;
 	}
@@ -261,7 +84,15 @@ static void sent(struct msg_ep *ep, const struct ibv_wc *wc)
 	default:
 		break;
 	}
-	if (err == -EHOSTUNREACH)
+	if (err == -EHOSTUNREACH || (err && ep->port->connected))
+		msg_peer_died(ep, peer);
+}
+
+static void receive_failed(struct msg_ep *ep, const struct ibv_wc *wc)
+{
+	uint32_t peer = ep->port->connected ? ep->port->source(ep, wc, NULL) : UINT32_MAX;
+
+	if (peer != UINT32_MAX)
 		msg_peer_died(ep, peer);
 }
 
@@ -273,6 +104,8 @@ static void arrived(struct msg_ep *ep, const struct ibv_wc *wc)
 		msg_rx_packet(ep, wc, ep->rx + b * ep->rx_size);
 	else if (wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		msg_write_notice(ep, wc);
+	else if (wc->status != IBV_WC_SUCCESS)
+		receive_failed(ep, wc);
 	ep->idle[ep->n_idle++] = b;
 }
 
@@ -294,14 +127,19 @@ static int progress(struct msg_ep *ep)
 	struct ibv_wc wc[POLL_BATCH];
 	int n = ibv_poll_cq(ep->cq, POLL_BATCH, wc);
 
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
+		if (ep->port->completed && ep->port->completed(ep, &wc[i]))
+			continue;
 		if ((wc[i].wr_id & 3) == MSG_WR_RX)
 			arrived(ep, &wc[i]);
 		else
 			sent(ep, &wc[i]);
+	}
+	if (ep->port->tick)
+		n += ep->port->tick(ep);
 	if (ep->n_idle)
-		refill(ep);
-	if (n > 0 && !list_empty(&ep->waiting))
+		msg_refill(ep);
+	if (n > 0 && ep->wait_first != UINT32_MAX)
 		msg_tx_flush(ep);
 	if (n > 0 && !list_empty(&ep->stalled))
 		retry_stalled(ep);
@@ -321,7 +159,24 @@ int msg_progress(struct msg_ep *ep)
 
 int msg_ep_fd(const struct msg_ep *ep)
 {
-	return ep->channel ? ep->channel->fd : -1;
+	return ep->fd;
+}
+
+/* Events that have done their duty. */
+static void take_events(struct msg_ep *ep)
+{
+	struct ibv_cq *cq;
+	unsigned int n = 0;
+	uint64_t ticks;
+	void *arg;
+
+	while (ep->channel && !ibv_get_cq_event(ep->channel, &cq, &arg))
+		n++;
+	if (n)
+		ibv_ack_cq_events(ep->cq, n);
+	if (ep->rc && ep->rc->timer >= 0 && read(ep->rc->timer, &ticks, sizeof(ticks)) < 0 &&
+	    errno != EAGAIN)
+		util_log(UTIL_LOG_ERROR, "a timer can not be read: %s", strerror(errno));
 }
 
 bool msg_ep_arm(struct msg_ep *ep)
@@ -329,6 +184,7 @@ bool msg_ep_arm(struct msg_ep *ep)
 	bool quiet;
 
 	util_lock(&ep->lock);
+	take_events(ep);
 	quiet = !ibv_req_notify_cq(ep->cq, 0) && progress(ep) == 0;
 	util_unlock(&ep->lock);
 	return quiet;
@@ -351,7 +207,7 @@ static void start(struct msg_op *op)
 	op->whole = NULL;
 	op->ask = (struct msg_ask){0};
 	memset(&op->recv, 0, sizeof(op->recv));
-	memset(op->mr, 0, sizeof(op->mr));
+	memset(op->hold, 0, sizeof(op->hold));
 	list_init(&op->link);
 }
 
@@ -556,4 +412,8 @@ void msg_ep_stats(struct msg_ep *ep, struct msg_stats *out)
 	out->stops = ep->adapt.stops;
 	out->resumptions = ep->adapt.resumptions;
 	util_unlock(&ep->lock);
+	util_lock(&ep->dev->cache_lock);
+	out->cache_hits = ep->dev->cache.stats.hits;
+	out->cache_misses = ep->dev->cache.stats.misses;
+	util_unlock(&ep->dev->cache_lock);
 }

@@ -5,20 +5,30 @@
 #include "util_lock.h"
 #include "msg.h"
 #include "msg_adapt.h"
+#include "msg_cache.h"
+#include "msg_port.h"
 #include "msg_verbs.h"
 #include "msg_wire.h"
 
 struct msg_dev {
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
-	struct ibv_mr *all; /* the process' memory, for local use only */
-	uint32_t ip;
-	union ibv_gid gid;
+	struct ibv_mr *all; /* the process' memory, for local use only; NULL: there is no such */
+	enum msg_transport transport;
+	uint8_t port, gid_index;
+	bool global; /* peers are named by GID, else by LID */
+	uint8_t mtu, max_reads;
+	struct msg_addr addr; /* without what is the endpoint's */
 	struct util_lock lock;
 	/* What the application has registered, by key: for atomic operations, which are done with
 	 * the lock held. */
 	struct msg_mem **mem;
 	uint32_t n_mem, mem_buckets;
+	/* Of what messages need. */
+	bool cached;
+	struct util_lock cache_lock;
+	struct msg_cache cache;
+	struct msg_watcher watcher;
 };
 
 struct msg_mem {
@@ -29,17 +39,34 @@ struct msg_mem {
 };
 
 /* ---- msg_dev.c ---- */
-int msg_dev_reg(struct msg_dev *dev, void *addr, size_t len, bool write, struct ibv_mr **out);
+/* How a peer is reached. */
+struct ibv_ah_attr msg_dev_ah(const struct msg_dev *dev, const struct msg_addr *a);
+/* The address of an endpoint on a device that is known by an IPv4 address. */
+struct msg_addr msg_addr_v4(uint32_t ip, uint32_t qpn, uint32_t qkey);
 /* Memory that a key stands for; with the lock held. NULL: it does not. */
 void *msg_dev_mem(const struct msg_dev *dev, uint32_t key, uint64_t addr, uint64_t len, bool write);
+
+/* ---- msg_mem.c ---- */
+int msg_dev_reg(struct msg_dev *dev, void *addr, size_t len, bool write, struct ibv_mr **out);
+void msg_mem_open(struct msg_dev *dev, enum msg_caching caching);
+void msg_mem_close(struct msg_dev *dev);
+/* Memory for a message, until it is released. write: by whoever it is. */
+int msg_hold(struct msg_dev *dev, void *addr, size_t len, bool write, struct msg_hold *h);
+void msg_release(struct msg_dev *dev, struct msg_hold *h);
+
+struct msg_conn; /* msg_rc.h */
+struct msg_rc;
 
 struct msg_peer {
 	struct msg_addr addr;
 	struct ibv_ah *ah;
-	uint32_t chain;   /* the next with the same hash; UINT32_MAX: none */
-	uint32_t seen;    /* tagged messages of it that were processed */
-	uint32_t out;     /* RTRs to it */
-	uint32_t cancels; /* under way: no RTRs meanwhile */
+	struct msg_conn *conn;        /* RC: NULL until it is needed */
+	struct msg_wait *wait, *last; /* packets that wait for room in the send queue */
+	uint32_t wait_next;           /* the next peer for which some do; UINT32_MAX: none */
+	uint32_t chain;               /* the next with the same hash; UINT32_MAX: none */
+	uint32_t seen;                /* tagged messages of it that were processed */
+	uint32_t out;                 /* RTRs to it */
+	uint32_t cancels;             /* under way: no RTRs meanwhile */
 	bool dead;
 	struct msg_ledger ledger; /* of tagged messages to it */
 };
@@ -77,14 +104,24 @@ struct msg_id {
 	uint32_t gen, next;
 };
 
+/* What goes inline is at most so long, ... */
+#define MSG_INLINE_WANT 256
+/* ... and so many pieces: header, operands. */
+#define MSG_PIECES (2 * MSG_IOV + 1)
+
+#define MSG_CONNECT_MS 10000
+
 struct msg_ep {
 	struct util_lock lock;
 	struct msg_dev *dev;
 	struct msg_ep_conf conf;
+	const struct msg_port *port;
+	struct msg_rc *rc; /* of the port, if it is RC */
 	struct ibv_comp_channel *channel;
+	int fd; /* of whoever waits; -1: nobody */
 	struct ibv_cq *cq;
-	struct ibv_qp *qp;
-	struct ibv_qp_ex *ex;
+	struct ibv_qp *qp;    /* that the address names */
+	struct ibv_qp_ex *ex; /* the same, if it is RD */
 	uint32_t qkey;
 	uint32_t max_inline;
 
@@ -110,7 +147,7 @@ struct msg_ep {
 	struct msg_id *ids; /* operations that peers may name */
 	uint32_t n_ids, id_free;
 	struct list_head stalled; /* operations that wait for room in the send queue */
-	struct list_head waiting; /* packets that do */
+	uint32_t wait_first;      /* the first peer for which packets do */
 	struct list_head cancelling;
 };
 
@@ -120,6 +157,14 @@ uint32_t msg_peer_get(struct msg_ep *ep, const struct msg_addr *addr);
 void msg_peers_free(struct msg_ep *ep);
 /* It is gone: whatever waits for it ends. */
 void msg_peer_died(struct msg_ep *ep, uint32_t peer);
+
+/* ---- msg_open.c ---- */
+/* ep->qp, with a random ep->qkey. */
+int msg_start_qp(struct msg_ep *ep);
+
+/* ---- msg_ep.c ---- */
+/* Posts receive buffers that are idle. */
+void msg_refill(struct msg_ep *ep);
 
 /* ---- msg_id.c: names of operations ---- */
 int msg_id_new(struct msg_ep *ep, struct msg_op *op);
@@ -134,8 +179,8 @@ int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const
 /* A packet that waits if there is no room. 0 or an error, but not -EAGAIN. */
 int msg_tx_post(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const void *body,
 		size_t len);
-/* Sends those that wait; -EAGAIN: some still do. */
-int msg_tx_flush(struct msg_ep *ep);
+/* Sends those that wait, if possible. */
+void msg_tx_flush(struct msg_ep *ep);
 void msg_tx_drop(struct msg_ep *ep);
 /* Reads or writes what is left of an operation; that of a send ends with a notice for peer_id.
  * 0: all of it is under way; -EAGAIN. */
@@ -154,7 +199,9 @@ void msg_rdma_go_on(struct msg_ep *ep, struct msg_op *op);
 void msg_rdma_done(struct msg_ep *ep, struct msg_op *op, int err);
 /* Makes the operation's memory known to a peer, for a while. */
 int msg_expose(struct msg_ep *ep, struct msg_op *op, bool write, uint64_t len, struct msg_pkt *p);
-void msg_unexpose(struct msg_op *op);
+void msg_unexpose(struct msg_ep *ep, struct msg_op *op);
+/* Makes it known to the own device, where that is needed. Until msg_unexpose. */
+int msg_hold_local(struct msg_ep *ep, struct msg_op *op);
 
 /* ---- msg_read.c: the receiver reads ---- */
 int msg_read_announce(struct msg_ep *ep, struct msg_op *op);

@@ -8,7 +8,7 @@
 
 static uint32_t hash(const struct msg_ep *ep, const struct msg_addr *a)
 {
-	uint64_t x = ((uint64_t)a->ip << 32 | a->qpn) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t x = ((uint64_t)(a->ip ^ a->lid) << 32 | a->qpn) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return (uint32_t)(x >> 32) & (ep->n_buckets - 1);
 }
@@ -39,28 +39,19 @@ static int grow(struct msg_ep *ep)
 	return 0;
 }
 
-static struct ibv_ah *make_ah(struct msg_ep *ep, const struct msg_addr *a)
-{
-	struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
-
-	attr.grh.dgid.raw[10] = attr.grh.dgid.raw[11] = 0xff;
-	memcpy(attr.grh.dgid.raw + 12, &a->ip, sizeof(a->ip));
-	attr.grh.hop_limit = 64;
-	return ibv_create_ah(ep->dev->pd, &attr);
-}
-
 uint32_t msg_peer_get(struct msg_ep *ep, const struct msg_addr *addr)
 {
-	uint32_t h, i;
+	struct ibv_ah_attr attr = msg_dev_ah(ep->dev, addr);
 	struct ibv_ah *ah;
+	uint32_t h, i;
 
 	if (ep->n_buckets)
 		for (i = ep->buckets[hash(ep, addr)]; i != NONE; i = ep->peers[i].chain)
-			if (ep->peers[i].addr.ip == addr->ip && ep->peers[i].addr.qpn == addr->qpn)
+			if (!memcmp(&ep->peers[i].addr, addr, sizeof(*addr)))
 				return i;
 	if (ep->n_peers == ep->peers_cap && grow(ep))
 		return NONE;
-	ah = make_ah(ep, addr);
+	ah = ibv_create_ah(ep->dev->pd, &attr);
 	if (!ah)
 		return NONE;
 	i = ep->n_peers++;
@@ -105,7 +96,7 @@ static void end_named(struct msg_ep *ep, uint32_t peer)
 
 		if (!op || !(posted ? op->recv.src == peer : waits_for(op, peer)))
 			continue;
-		msg_unexpose(op);
+		msg_unexpose(ep, op);
 		msg_id_free(ep, op);
 		op->ask = (struct msg_ask){0};
 		op->phase = MSG_PHASE_NONE;

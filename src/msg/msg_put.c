@@ -46,7 +46,7 @@ static int send_rtr(struct msg_ep *ep, struct msg_op *op, struct msg_ahead ahead
 	}
 	if (err) {
 		op->ask = (struct msg_ask){0};
-		msg_unexpose(op);
+		msg_unexpose(ep, op);
 		msg_id_free(ep, op);
 	}
 	return err;
@@ -116,7 +116,7 @@ enum msg_match_result msg_put_matched(struct msg_ep *ep, struct msg_op *op, uint
 		if (p->type == MSG_PUT)
 			r = MSG_MATCH_BROKEN;
 		if (msg_ask_matched(&op->ask)) {
-			msg_unexpose(op);
+			msg_unexpose(ep, op);
 			msg_id_free(ep, op);
 			ep->peers[src].out--;
 			result(ep, op, true, false);

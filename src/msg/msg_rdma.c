@@ -15,31 +15,47 @@ int msg_expose(struct msg_ep *ep, struct msg_op *op, bool write, uint64_t len, s
 		if (part > UINT32_MAX)
 			err = -EMSGSIZE;
 		else
-			err = msg_dev_reg(ep->dev, op->iov[i].iov_base, part, write,
-					  &op->mr[p->n_seg]);
+			err = msg_hold(ep->dev, op->iov[i].iov_base, part, write,
+				       &op->hold[p->n_seg]);
 		if (err)
 			break;
-		s->key = op->mr[p->n_seg]->rkey;
+		s->key = op->hold[p->n_seg].mr->rkey;
 		s->addr = (uintptr_t)op->iov[i].iov_base;
 		s->len = (uint32_t)part;
 		len -= part;
 		p->n_seg++;
 	}
 	if (err)
-		msg_unexpose(op);
+		msg_unexpose(ep, op);
 	return err;
 }
 
-void msg_unexpose(struct msg_op *op)
+void msg_unexpose(struct msg_ep *ep, struct msg_op *op)
 {
-	for (unsigned int i = 0; i < MSG_IOV && op->mr[i]; i++) {
-		ibv_dereg_mr(op->mr[i]);
-		op->mr[i] = NULL;
-	}
+	for (unsigned int i = 0; i < MSG_IOV; i++)
+		if (op->hold[i].mr)
+			msg_release(ep->dev, &op->hold[i]);
+}
+
+/* It has an id meanwhile, so that msg_ep_close finds it. */
+int msg_hold_local(struct msg_ep *ep, struct msg_op *op)
+{
+	bool write = op->kind == MSG_OP_RECV || op->kind == MSG_OP_READ;
+	int err = ep->dev->all || op->id ? 0 : msg_id_new(ep, op);
+
+	for (unsigned int i = 0; i < op->n_iov && !ep->dev->all && !err; i++)
+		if (op->iov[i].iov_len && !op->hold[i].mr)
+			err = msg_hold(ep->dev, op->iov[i].iov_base, op->iov[i].iov_len, write,
+				       &op->hold[i]);
+	return err;
 }
 
 static void ended(struct msg_ep *ep, struct msg_op *op)
 {
+	if (!ep->dev->all) {
+		msg_unexpose(ep, op);
+		msg_id_free(ep, op);
+	}
 	if (op->phase == MSG_PHASE_READ) {
 		msg_read_finish(ep, op);
 		return;

@@ -16,7 +16,7 @@ int msg_read_announce(struct msg_ep *ep, struct msg_op *op)
 	if (!err)
 		err = msg_tx_send(ep, op->peer, &p, NULL, 0, NULL);
 	if (err) {
-		msg_unexpose(op);
+		msg_unexpose(ep, op);
 		msg_id_free(ep, op);
 		return err;
 	}
@@ -32,7 +32,7 @@ void msg_read_done(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p)
 
 	if (!op || op->phase != MSG_PHASE_RTS || op->peer != src)
 		return; /* nothing that it has a say in */
-	msg_unexpose(op);
+	msg_unexpose(ep, op);
 	msg_id_free(ep, op);
 	op->phase = MSG_PHASE_NONE;
 	op->len = op->room;
@@ -46,6 +46,8 @@ void msg_read_finish(struct msg_ep *ep, struct msg_op *op)
 	struct msg_pkt p = {.type = MSG_DONE, .id = op->peer_id};
 	int err = msg_tx_post(ep, op->src, &p, NULL, 0);
 
+	if (err == -EHOSTUNREACH)
+		err = 0; /* a message is here or not, whatever has become of its sender */
 	op->phase = MSG_PHASE_NONE;
 	msg_done(ep, op, err ? err : op->over ? -EMSGSIZE : 0);
 }

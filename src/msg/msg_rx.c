@@ -222,7 +222,6 @@ static void handle(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, con
 void msg_rx_packet(struct msg_ep *ep, const struct ibv_wc *wc, const uint8_t *buf)
 {
 	struct msg_pkt p;
-	struct msg_addr from;
 	size_t body;
 	uint32_t src;
 
@@ -230,8 +229,7 @@ void msg_rx_packet(struct msg_ep *ep, const struct ibv_wc *wc, const uint8_t *bu
 		util_log(UTIL_LOG_INFO, "a packet that makes no sense is ignored");
 		return;
 	}
-	from = (struct msg_addr){.ip = p.ip, .qpn = wc->src_qp, .qkey = p.qkey};
-	src = msg_peer_get(ep, &from);
+	src = ep->port->source(ep, wc, &p);
 	if (src == UINT32_MAX) {
 		util_log(UTIL_LOG_ERROR, "no memory for a peer: its message is lost");
 		return;

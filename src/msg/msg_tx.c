@@ -9,10 +9,9 @@
 #include <string.h>
 #include "msg_ep.h"
 
-struct waiting {
-	struct list_head link;
-	uint32_t peer;
-	size_t len;
+struct msg_wait {
+	struct msg_wait *next;
+	uint32_t len;
 	uint8_t buf[];
 };
 
@@ -26,68 +25,62 @@ static uint64_t wr_peer(uint32_t peer)
 	return (uint64_t)peer << 2 | MSG_WR_PEER;
 }
 
-static void begin(struct msg_ep *ep, uint64_t id, unsigned int flags)
+static int post(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr)
 {
-	ibv_wr_start(ep->ex);
-	ep->ex->wr_id = id;
-	ep->ex->wr_flags = flags;
+	return ep->peers[peer].dead ? -EHOSTUNREACH : ep->port->post(ep, peer, wr);
 }
 
-static void to_peer(struct msg_ep *ep, uint32_t peer)
+/* Whoever asks need not know whether there is no room for anybody, or not for one peer. */
+static int any_room(int err)
 {
-	const struct msg_peer *p = &ep->peers[peer];
-
-	ibv_wr_set_ud_addr(ep->ex, p->ah, p->addr.qpn, p->addr.qkey);
-}
-
-static int end(struct msg_ep *ep)
-{
-	int err = ibv_wr_complete(ep->ex);
-
-	return err == ENOMEM ? -EAGAIN : -err;
+	return err == -ENOBUFS ? -EAGAIN : err;
 }
 
 static size_t head(const struct msg_ep *ep, const struct msg_pkt *p, uint8_t *buf)
 {
 	struct msg_pkt full = *p;
 
-	full.ip = ep->dev->ip;
+	full.ip = ep->dev->addr.ip;
 	full.qkey = ep->qkey;
 	return msg_wire_encode(&full, buf);
 }
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-static int send_inline(struct msg_ep *ep, uint32_t peer, const struct ibv_data_buf *buf, size_t n,
+static int send_inline(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, int n,
 		       struct msg_op *report)
 {
-	begin(ep, report ? wr_id(report, MSG_WR_OP) : wr_peer(peer),
-	      report ? IBV_SEND_SIGNALED : 0);
-	ibv_wr_send(ep->ex);
-	to_peer(ep, peer);
-	ibv_wr_set_inline_data_list(ep->ex, n, buf);
-	return end(ep);
+	struct ibv_send_wr wr = {.wr_id = report ? wr_id(report, MSG_WR_OP) : wr_peer(peer),
+				 .sg_list = buf,
+				 .num_sge = n,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_INLINE | (report ? IBV_SEND_SIGNALED : 0)};
+
+	return post(ep, peer, &wr);
 }
 
-static int send_copy(struct msg_ep *ep, uint32_t peer, const struct ibv_data_buf *buf, size_t n,
+static int send_copy(struct msg_ep *ep, uint32_t peer, const struct ibv_sge *buf, int n,
 		     struct msg_op *report)
 {
 	struct msg_tx *tx = ep->tx_free;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = {.wr_id = wr_id(tx, MSG_WR_TX),
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED};
 	uint8_t *to;
 	int err;
 
 	if (!tx)
-		return -EAGAIN;
+		return -ENOBUFS;
 	to = tx->data;
-	for (size_t i = 0; i < n; i++) {
-		memcpy(to, buf[i].addr, buf[i].length);
+	for (int i = 0; i < n; i++) {
+		memcpy(to, (const void *)(uintptr_t)buf[i].addr, buf[i].length);
 		to += buf[i].length;
 	}
-	begin(ep, wr_id(tx, MSG_WR_TX), IBV_SEND_SIGNALED);
-	ibv_wr_send(ep->ex);
-	to_peer(ep, peer);
-	ibv_wr_set_sge(ep->ex, ep->tx_mr->lkey, (uintptr_t)tx->data, (uint32_t)(to - tx->data));
-	err = end(ep);
+	sge = (struct ibv_sge){(uintptr_t)tx->data, (uint32_t)(to - tx->data), ep->tx_mr->lkey};
+	err = post(ep, peer, &wr);
 	if (!err) {
 		ep->tx_free = tx->next;
 		tx->op = report;
@@ -97,62 +90,110 @@ static int send_copy(struct msg_ep *ep, uint32_t peer, const struct ibv_data_buf
 }
 
 /* report: whose MSG_WR_OP, or MSG_WR_TX, it is; NULL: nobody's. */
-static int send_bytes(struct msg_ep *ep, uint32_t peer, const struct ibv_data_buf *buf, size_t n,
+static int send_bytes(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, int n,
 		      struct msg_op *report)
 {
 	size_t len = 0;
 
-	for (size_t i = 0; i < n; i++)
+	for (int i = 0; i < n; i++)
 		len += buf[i].length;
 	return len <= ep->max_inline ? send_inline(ep, peer, buf, n, report)
 				     : send_copy(ep, peer, buf, n, report);
 }
 
-int msg_tx_flush(struct msg_ep *ep)
+static struct ibv_sge piece(const void *at, size_t len)
 {
-	struct waiting *w;
+	return (struct ibv_sge){(uintptr_t)at, (uint32_t)len, 0};
+}
 
-	while ((w = list_first(&ep->waiting, struct waiting, link))) {
-		struct ibv_data_buf buf = {w->buf, w->len};
+/* ---- packets that wait, each peer's in a line of its own ---- */
 
-		if (send_bytes(ep, w->peer, &buf, 1, NULL) == -EAGAIN)
-			return -EAGAIN;
-		list_del(&w->link);
-		free(w);
+static void next_waiting(struct msg_peer *p)
+{
+	struct msg_wait *w = p->wait;
+
+	p->wait = w->next;
+	free(w);
+}
+
+/* 0: none is left. */
+static int flush_peer(struct msg_ep *ep, uint32_t peer)
+{
+	struct msg_wait *w;
+
+	while ((w = ep->peers[peer].wait)) {
+		struct ibv_sge buf = piece(w->buf, w->len);
+		int err = send_bytes(ep, peer, &buf, 1, NULL);
+
+		if (err == -EAGAIN || err == -ENOBUFS)
+			return err;
+		next_waiting(&ep->peers[peer]);
 	}
 	return 0;
 }
 
+void msg_tx_flush(struct msg_ep *ep)
+{
+	uint32_t *at = &ep->wait_first;
+
+	while (*at != UINT32_MAX) {
+		struct msg_peer *p = &ep->peers[*at];
+		int err = flush_peer(ep, *at);
+
+		if (err == -ENOBUFS)
+			return;
+		if (err)
+			at = &p->wait_next;
+		else
+			*at = p->wait_next;
+	}
+}
+
 void msg_tx_drop(struct msg_ep *ep)
 {
-	struct waiting *w;
+	for (uint32_t i = 0; i < ep->n_peers; i++)
+		while (ep->peers[i].wait)
+			next_waiting(&ep->peers[i]);
+	ep->wait_first = UINT32_MAX;
+}
 
-	while ((w = list_first(&ep->waiting, struct waiting, link))) {
-		list_del(&w->link);
-		free(w);
+static void wait_in_line(struct msg_ep *ep, uint32_t peer, struct msg_wait *w)
+{
+	struct msg_peer *p = &ep->peers[peer];
+
+	w->next = NULL;
+	if (p->wait) {
+		p->last->next = w;
+	} else {
+		p->wait = w;
+		p->wait_next = ep->wait_first;
+		ep->wait_first = peer;
 	}
+	p->last = w;
 }
 
 int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const struct iovec *iov,
 		unsigned int n_iov, struct msg_op *report)
 {
 	uint8_t hdr[MSG_WIRE_MAX];
-	struct ibv_data_buf buf[2 * MSG_IOV + 1] = {{hdr, head(ep, p, hdr)}};
-	size_t n = 1;
+	struct ibv_sge buf[MSG_PIECES] = {piece(hdr, head(ep, p, hdr))};
+	int n = 1;
 
-	if (msg_tx_flush(ep))
+	if (ep->wait_first != UINT32_MAX)
+		msg_tx_flush(ep);
+	if (ep->peers[peer].wait)
 		return -EAGAIN;
 	for (unsigned int i = 0; i < n_iov; i++)
 		if (iov[i].iov_len)
-			buf[n++] = (struct ibv_data_buf){iov[i].iov_base, iov[i].iov_len};
-	return send_bytes(ep, peer, buf, n, report);
+			buf[n++] = piece(iov[i].iov_base, iov[i].iov_len);
+	return any_room(send_bytes(ep, peer, buf, n, report));
 }
 
 int msg_tx_post(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const void *body,
 		size_t len)
 {
 	struct iovec iov = {(void *)body, len};
-	struct waiting *w;
+	struct msg_wait *w;
 	size_t n;
 	int err = msg_tx_send(ep, peer, p, &iov, 1, NULL);
 
@@ -164,9 +205,8 @@ int msg_tx_post(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const
 	n = head(ep, p, w->buf);
 	if (len)
 		memcpy(w->buf + n, body, len);
-	w->peer = peer;
-	w->len = n + len;
-	list_add_tail(&w->link, &ep->waiting);
+	w->len = (uint32_t)(n + len);
+	wait_in_line(ep, peer, w);
 	return 0;
 }
 
@@ -186,8 +226,9 @@ static int local(const struct msg_ep *ep, const struct msg_op *op, uint64_t off,
 			continue;
 		}
 		part = part - off < len ? part - off : len;
-		sge[n++] = (struct ibv_sge){(uintptr_t)op->iov[i].iov_base + off, (uint32_t)part,
-					    ep->dev->all->lkey};
+		sge[n++] =
+			(struct ibv_sge){(uintptr_t)op->iov[i].iov_base + off, (uint32_t)part,
+					 ep->dev->all ? ep->dev->all->lkey : op->hold[i].mr->lkey};
 		len -= part;
 		off = 0;
 	}
@@ -212,32 +253,40 @@ static bool is_last(const struct msg_op *op, uint64_t part)
 	       (op->next + 1 == op->n_remote && op->off + part == op->remote[op->next].len);
 }
 
-static void start_rdma(struct msg_ep *ep, const struct msg_op *op, uint64_t part)
+static enum ibv_wr_opcode opcode(const struct msg_op *op, uint64_t part)
+{
+	if (op->kind == MSG_OP_RECV || op->kind == MSG_OP_READ)
+		return IBV_WR_RDMA_READ;
+	return op->kind == MSG_OP_SEND && is_last(op, part) ? IBV_WR_RDMA_WRITE_WITH_IMM
+							    : IBV_WR_RDMA_WRITE;
+}
+
+static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t part)
 {
 	const struct msg_remote *r = &op->remote[op->next];
+	struct ibv_sge sge[MSG_IOV];
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id(op, MSG_WR_OP),
+		.sg_list = sge,
+		.num_sge = local(ep, op, op->len, part, sge),
+		.opcode = opcode(op, part),
+		.send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htobe32(op->peer_id),
+		.wr = {.rdma = {.remote_addr = r->addr + op->off, .rkey = r->key}}};
 
-	if (op->kind == MSG_OP_RECV || op->kind == MSG_OP_READ)
-		ibv_wr_rdma_read(ep->ex, r->key, r->addr + op->off);
-	else if (op->kind == MSG_OP_SEND && is_last(op, part))
-		ibv_wr_rdma_write_imm(ep->ex, r->key, r->addr + op->off, htobe32(op->peer_id));
-	else
-		ibv_wr_rdma_write(ep->ex, r->key, r->addr + op->off);
+	return post(ep, op->kind == MSG_OP_RECV ? op->src : op->peer, &wr);
 }
 
 int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op)
 {
-	while (op->next < op->n_remote && op->len < op->room) {
-		uint64_t part = next_part(op);
-		struct ibv_sge sge[MSG_IOV];
-		int n = local(ep, op, op->len, part, sge), err;
+	int err = msg_hold_local(ep, op);
 
-		begin(ep, wr_id(op, MSG_WR_OP), IBV_SEND_SIGNALED);
-		start_rdma(ep, op, part);
-		to_peer(ep, op->kind == MSG_OP_RECV ? op->src : op->peer);
-		ibv_wr_set_sge_list(ep->ex, (size_t)n, sge);
-		err = end(ep);
+	while (!err && op->next < op->n_remote && op->len < op->room) {
+		uint64_t part = next_part(op);
+
+		err = post_rdma(ep, op, part);
 		if (err)
-			return err;
+			break;
 		op->pending++;
 		op->len += part;
 		op->off += part;
@@ -246,5 +295,5 @@ int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op)
 			op->off = 0;
 		}
 	}
-	return 0;
+	return any_room(err);
 }

@@ -23,6 +23,15 @@
 	_(ibv_query_gid, int,                                                                      \
 	  (struct ibv_context * ctx, uint8_t port, int index, union ibv_gid *gid),                 \
 	  (ctx, port, index, gid))                                                                 \
+	_(_ibv_query_gid_ex, int,                                                                  \
+	  (struct ibv_context * ctx, uint32_t port, uint32_t index, struct ibv_gid_entry * entry,  \
+	   uint32_t flags, size_t size),                                                           \
+	  (ctx, port, index, entry, flags, size))                                                  \
+	_(ibv_query_device, int, (struct ibv_context * ctx, struct ibv_device_attr * attr),        \
+	  (ctx, attr))                                                                             \
+	_(ibv_query_port, int,                                                                     \
+	  (struct ibv_context * ctx, uint8_t port, struct _compat_ibv_port_attr * attr),           \
+	  (ctx, port, attr))                                                                       \
 	_(ibv_alloc_pd, struct ibv_pd *, (struct ibv_context * ctx), (ctx))                        \
 	_(ibv_dealloc_pd, int, (struct ibv_pd * pd), (pd))                                         \
 	_(ibv_reg_mr, struct ibv_mr *, (struct ibv_pd * pd, void *addr, size_t len, int access),   \
@@ -40,6 +49,11 @@
 	_(ibv_get_cq_event, int, (struct ibv_comp_channel * ch, struct ibv_cq * *cq, void **arg),  \
 	  (ch, cq, arg))                                                                           \
 	_(ibv_ack_cq_events, void, (struct ibv_cq * cq, unsigned int n), (cq, n))                  \
+	_(ibv_create_srq, struct ibv_srq *, (struct ibv_pd * pd, struct ibv_srq_init_attr * attr), \
+	  (pd, attr))                                                                              \
+	_(ibv_destroy_srq, int, (struct ibv_srq * srq), (srq))                                     \
+	_(ibv_create_qp, struct ibv_qp *, (struct ibv_pd * pd, struct ibv_qp_init_attr * attr),    \
+	  (pd, attr))                                                                              \
 	_(ibv_destroy_qp, int, (struct ibv_qp * qp), (qp))                                         \
 	_(ibv_modify_qp, int, (struct ibv_qp * qp, struct ibv_qp_attr * attr, int mask),           \
 	  (qp, attr, mask))                                                                        \

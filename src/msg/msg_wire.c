@@ -178,3 +178,49 @@ int msg_wire_decode(struct msg_pkt *p, const uint8_t *buf, size_t len, size_t *b
 		return get_segs(p, from + IDS_BODY);
 	return !has_message(p->type) || p->len == len - *body ? 0 : -EPROTO;
 }
+
+/* ---- datagrams ---- */
+
+#define HELLO_MAGIC UINT32_C(0x31435257) /* "WRC1" */
+#define QPN_MAX     UINT32_C(0xffffff)
+
+void msg_hello_encode(const struct msg_hello *h, uint8_t *buf)
+{
+	uint8_t *to = put32(buf, HELLO_MAGIC);
+
+	*to++ = h->type;
+	*to++ = h->mtu;
+	*to++ = h->reads;
+	*to++ = 0;
+	to = put32(to, h->qpn);
+	to = put32(to, h->psn);
+	to = put32(to, h->other);
+	memcpy(to, h->from.gid, sizeof(h->from.gid));
+	to = put32(to + sizeof(h->from.gid), h->from.qpn);
+	to = put32(to, h->from.qkey);
+	put32(to, h->from.lid);
+}
+
+int msg_hello_decode(struct msg_hello *h, const uint8_t *buf, size_t len)
+{
+	uint32_t lid;
+
+	if (len != MSG_HELLO_LEN || get32(buf) != HELLO_MAGIC)
+		return -EPROTO;
+	*h = (struct msg_hello){.type = buf[4],
+				.mtu = buf[5],
+				.reads = buf[6],
+				.qpn = get32(buf + 8),
+				.psn = get32(buf + 12),
+				.other = get32(buf + 16),
+				.from = {.qpn = get32(buf + 36), .qkey = get32(buf + 40)}};
+	memcpy(h->from.gid, buf + 20, sizeof(h->from.gid));
+	lid = get32(buf + 44);
+	h->from.lid = (uint16_t)lid;
+	/* IBV_MTU_256 to IBV_MTU_4096 are 1 to 5. */
+	return (h->type == MSG_HELLO_CALL || h->type == MSG_HELLO_ANSWER) && h->mtu >= 1 &&
+			       h->mtu <= 5 && h->reads && h->qpn && h->qpn <= QPN_MAX &&
+			       h->psn <= QPN_MAX && h->other <= QPN_MAX && lid <= UINT16_MAX
+		       ? 0
+		       : -EPROTO;
+}

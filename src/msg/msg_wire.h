@@ -18,6 +18,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "msg.h"
 
 #define MSG_HDR      32
 #define MSG_SEGS     8 /* pieces of memory that one rendezvous names */
@@ -68,6 +69,26 @@ struct msg_pkt {
 	uint8_t code, kind; /* of an atomic operation */
 	uint32_t count;
 };
+
+/* What endpoints that want to be connected tell each other in datagrams (msg_rc.h):
+ *
+ *	 0  magic          4  type, path MTU, reads served at once, 0
+ *	 8  queue pair, first PSN, queue pair that it is connected to or 0 (4 each)
+ *	20  address: GID (16), queue pair, Q_Key (4 each), LID (2), 0 (2)
+ */
+#define MSG_HELLO_LEN 48
+
+enum msg_hello_type { MSG_HELLO_CALL = 1, MSG_HELLO_ANSWER };
+
+struct msg_hello {
+	uint8_t type, mtu, reads;
+	uint32_t qpn, psn, other;
+	struct msg_addr from;
+};
+
+void msg_hello_encode(const struct msg_hello *h, uint8_t *buf);
+/* 0 or -EPROTO. */
+int msg_hello_decode(struct msg_hello *h, const uint8_t *buf, size_t len);
 
 /* Returns the length, at most MSG_WIRE_MAX; without the message of EAGER. */
 size_t msg_wire_encode(const struct msg_pkt *p, uint8_t *buf);

@@ -28,7 +28,7 @@ void msg_write_start(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p)
 {
 	struct msg_op *op = msg_id_op(ep, p->id);
 
-	if (!op || op->phase != MSG_PHASE_RTS || op->peer != src || op->mr[0])
+	if (!op || op->phase != MSG_PHASE_RTS || op->peer != src || op->hold[0].mr)
 		return;
 	msg_id_free(ep, op);
 	op->peer_id = p->id2;
@@ -59,7 +59,7 @@ void msg_write_clear(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt 
 	if (!err) {
 		err = msg_id_new(ep, op);
 		if (err)
-			msg_unexpose(op);
+			msg_unexpose(ep, op);
 	}
 	if (err) {
 		refuse(ep, op, p, err);
@@ -70,7 +70,7 @@ void msg_write_clear(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt 
 	op->len = p->len - op->over;
 	err = msg_tx_post(ep, op->src, &cts, NULL, 0);
 	if (err) {
-		msg_unexpose(op);
+		msg_unexpose(ep, op);
 		msg_id_free(ep, op);
 		refuse(ep, op, p, err);
 	}
@@ -80,10 +80,10 @@ void msg_write_notice(struct msg_ep *ep, const struct ibv_wc *wc)
 {
 	struct msg_op *op = msg_id_op(ep, be32toh(wc->imm_data));
 
-	if (!op || op->phase != MSG_PHASE_NOTICE || ep->peers[op->src].addr.qpn != wc->src_qp)
+	if (!op || op->phase != MSG_PHASE_NOTICE || !ep->port->is_from(ep, wc, op->src))
 		return;
 	msg_put_end(ep, op);
-	msg_unexpose(op);
+	msg_unexpose(ep, op);
 	msg_id_free(ep, op);
 	op->phase = MSG_PHASE_NONE;
 	msg_done(ep, op, op->over ? -EMSGSIZE : 0);

@@ -41,6 +41,11 @@ void check(bool ok, const char *what, const char *file, int line);
 /* mode: of the endpoints; only speculate, usage and write count. */
 void side_open(struct side *s, const struct msg_ep_conf *mode);
 void side_close(struct side *s);
+/* The device, as the environment wants it: TEST_MSG_TRANSPORT is rd or rc, TEST_MSG_CACHE is on or
+ * off, TEST_MSG_LOCAL is pieces where no registration covers all memory. */
+struct msg_dev *open_dev(void);
+/* The first message has been answered: there is a connection, where one is needed. */
+void warm_up(struct side *s);
 /* Serves the other until it says that it has come here, too. */
 void meet(struct side *s);
 void finish(struct side *s, struct op *op);
@@ -49,6 +54,9 @@ void swap(struct side *s, const void *own, void *other, size_t len);
 
 void start_send(struct side *s, struct op *op, const void *buf, uint64_t tag, size_t len,
 		uint8_t flags);
+/* Also to somebody who may be gone: then it is done. */
+void try_send(struct side *s, struct op *op, const void *buf, uint64_t tag, size_t len,
+	      uint8_t flags);
 void start_recv(struct side *s, struct op *op, void *buf, uint32_t src, uint64_t tag,
 		uint64_t ignore, size_t room);
 void fill(uint8_t *buf, size_t len, uint64_t seed);

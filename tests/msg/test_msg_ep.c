@@ -1,6 +1,8 @@
 /* Endpoints of two processes: messages of all lengths arrive whole, once, and where they belong. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "ep_rig.h"
 
@@ -127,15 +129,100 @@ static void test_rma(void **state)
 	CHECK(!op.msg.err);
 	meet(&s);
 	check_filled(s.tx + 5000, 1000, 50);
-	/* without a key */
+	/* without a key, which ends a connection */
 	op.done = false;
 	op.msg.remote[0].key ^= 0x5a5a;
-	CHECK(!msg_rma(s.ep, &op.msg));
-	finish(&s, &op);
-	CHECK(op.msg.err == -EACCES);
+	if (!s.me) {
+		CHECK(!msg_rma(s.ep, &op.msg));
+		finish(&s, &op);
+		CHECK(op.msg.err == -EACCES);
+	}
 	meet(&s);
 	msg_dereg(mr);
 	side_close(&s);
+}
+
+/* ---- memory that changes between messages ---- */
+
+enum { AREA = 300000 };
+
+/* If possible, there. */
+static uint8_t *map_at(void *at)
+{
+	uint8_t *p = mmap(at, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	return p;
+}
+
+/* The same addresses, unless somebody else has taken them, and other pages behind them. */
+static uint8_t *change(uint8_t *p, unsigned int how)
+{
+	uint8_t *q;
+
+	if (how == 1) {
+		CHECK(!munmap(p, AREA));
+		p = map_at(p);
+	} else if (how == 2) {
+		CHECK(!madvise(p, AREA, MADV_DONTNEED));
+	} else if (how == 3) {
+		q = map_at(NULL);
+		CHECK(mremap(p, AREA, AREA, MREMAP_MAYMOVE | MREMAP_FIXED, q) == q);
+		p = map_at(p);
+		memset(q, 0xee, AREA);
+		CHECK(!munmap(q, AREA));
+	}
+	return p;
+}
+
+static void pass(struct side *s, const uint8_t *tx, uint8_t *rx, size_t len, uint64_t seed)
+{
+	struct op send, recv;
+
+	start_recv(s, &recv, rx, s->peer, 1, 0, len);
+	meet(s);
+	start_send(s, &send, tx, 1, len, MSG_OP_TAGGED);
+	finish(s, &recv);
+	finish(s, &send);
+	CHECK(!recv.msg.err && !send.msg.err && recv.msg.len == len);
+	check_filled(rx, len, seed + !s->me);
+	meet(s);
+}
+
+static void test_memory(void **state)
+{
+	const char *cache = getenv("TEST_MSG_CACHE");
+	struct msg_stats before, after;
+	uint8_t *tx = map_at(NULL), *rx = map_at(NULL);
+	struct side s;
+
+	side_open(&s, *state);
+	for (unsigned int i = 0; i < 40; i++) {
+		/* All its pages: what is watched in part can not be moved as a whole. */
+		size_t len = AREA - i;
+
+		tx = change(tx, i % 4);
+		rx = change(rx, i % 4);
+		fill(tx, len, i + (unsigned int)s.me);
+		msg_ep_stats(s.ep, &before);
+		pass(&s, tx, rx, len, i);
+		msg_ep_stats(s.ep, &after);
+		if (!cache)
+			continue; /* as the machine's speed has it */
+		if (strcmp(cache, "on"))
+			CHECK(!after.cache_hits && !after.cache_misses);
+		else if (i % 4)
+			CHECK(after.cache_misses > before.cache_misses);
+	}
+	/* Not each time: who watches may not be able to say in time that nothing has changed. */
+	CHECK(!cache || strcmp(cache, "on") || after.cache_hits);
+	/* From memory that nobody may write to; it can not be kept with all rights everywhere. */
+	fill(tx, AREA, 50 + (unsigned int)s.me);
+	CHECK(!mprotect(tx, AREA, PROT_READ));
+	pass(&s, tx, rx, AREA, 50);
+	side_close(&s);
+	munmap(tx, AREA);
+	munmap(rx, AREA);
 }
 
 int main(void)
@@ -148,6 +235,9 @@ int main(void)
 		cmocka_unit_test_prestate(test_sizes, &modes[0]),
 		cmocka_unit_test_prestate(test_rules, &modes[0]),
 		cmocka_unit_test_prestate(test_rma, &modes[0]),
+		cmocka_unit_test_prestate(test_memory, &modes[0]),
+		cmocka_unit_test_prestate(test_memory, &modes[1]),
+		cmocka_unit_test_prestate(test_memory, &modes[2]),
 		cmocka_unit_test_prestate(test_sizes, &modes[1]),
 		cmocka_unit_test_prestate(test_rules, &modes[1]),
 		cmocka_unit_test_prestate(test_sizes, &modes[2]),

@@ -107,11 +107,49 @@ static void test_any_bytes(void **state)
 	}
 }
 
+/* Datagrams of endpoints that want to be connected. */
+static void test_hello(void **state)
+{
+	struct util_rand r;
+
+	(void)state;
+	util_rand_seed(&r, 3);
+	for (int round = 0; round < 20000; round++) {
+		struct msg_hello h = {.type = (uint8_t)(1 + util_rand_below(&r, 2)),
+				      .mtu = (uint8_t)(1 + util_rand_below(&r, 5)),
+				      .reads = (uint8_t)(1 + util_rand_below(&r, 255)),
+				      .qpn = (uint32_t)(1 + util_rand_below(&r, 0xffffff)),
+				      .psn = (uint32_t)util_rand_below(&r, 0x1000000),
+				      .other = (uint32_t)util_rand_below(&r, 0x1000000),
+				      .from = {.qpn = (uint32_t)util_rand_next(&r),
+					       .qkey = (uint32_t)util_rand_next(&r),
+					       .lid = (uint16_t)util_rand_next(&r)}},
+				 q;
+		uint8_t buf[MSG_HELLO_LEN + 1] = {0}, again[MSG_HELLO_LEN];
+
+		util_rand_bytes(&r, h.from.gid, sizeof(h.from.gid));
+		msg_hello_encode(&h, buf);
+		assert_int_equal(msg_hello_decode(&q, buf, MSG_HELLO_LEN), 0);
+		msg_hello_encode(&q, again);
+		assert_memory_equal(buf, again, MSG_HELLO_LEN);
+		assert_memory_equal(&h.from, &q.from, sizeof(h.from));
+		assert_int_not_equal(msg_hello_decode(&q, buf, MSG_HELLO_LEN - 1), 0);
+		assert_int_not_equal(msg_hello_decode(&q, buf, MSG_HELLO_LEN + 1), 0);
+		/* Any bit: refused, or within bounds. */
+		buf[util_rand_below(&r, MSG_HELLO_LEN)] ^= 1 << util_rand_below(&r, 8);
+		if (!msg_hello_decode(&q, buf, MSG_HELLO_LEN))
+			assert_true(q.qpn && q.qpn <= 0xffffff && q.psn <= 0xffffff && q.reads &&
+				    q.mtu >= 1 && q.mtu <= 5 && q.other <= 0xffffff &&
+				    !q.from.zero);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round),
 		cmocka_unit_test(test_any_bytes),
+		cmocka_unit_test(test_hello),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

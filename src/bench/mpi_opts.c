@@ -1,0 +1,170 @@
+/* The command line of weft-mpi-perf. */
+#include "mpi_perf.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char mp_usage[] =
+	"Usage: mpirun -n RANKS weft-mpi-perf KIND [OPTIONS]\n"
+	"\n"
+	"Kinds, with the number of ranks:\n"
+	"  latency        2  half a round trip\n"
+	"  bw, bibw       2  windows of non-blocking messages, one way and both ways\n"
+	"  pingpong-late  2  a ping-pong, and receives that come after the send: for the overhead\n"
+	"                    of speculation where it can not profit\n"
+	"  overlap        2  how much of a transfer is hidden by computation, see below\n"
+	"  progress       2  latency when one side makes no call of MPI for a delay\n"
+	"  exchange      >1  time per iteration of programs that compute and exchange\n"
+	"  alltoall      >1  MPI_Alltoall in a loop\n"
+	"  memory        >1  memory per process after a message to everyone\n"
+	"\n"
+	"Options:\n"
+	"  -i N              iterations that are timed, at most\n"
+	"  -w N              iterations before them, at least 1\n"
+	"  -m MIN:MAX[:F]    sizes: MIN, MIN x F, ... up to MAX; or a single one; K and M are "
+	"powers\n"
+	"                    of two (F: 2, or what the kind has)\n"
+	"  -T SECONDS        stop measuring after so long; iterations are cut to fit (120)\n"
+	"  -W N              messages in a window (64)\n"
+	"  -d USEC           how far apart the early and the late side are (1000)\n"
+	"  --test[=USEC]     call MPI_Test every so often during computation (20)\n"
+	"  --json            print JSON instead of a table\n"
+	"  -h, --help        this text\n"
+	"\n"
+	"Overlap: one side posts a non-blocking operation, computes without a call of MPI, and\n"
+	"waits; the other is in a blocking call. \"Early\" is who posts the delay -d ahead. The "
+	"time\n"
+	"begins when the late side posts: waiting for it is no communication. In turn are "
+	"measured\n"
+	"T_comm, the transfer without computation, C, the computation alone (a fixed amount of "
+	"work\n"
+	"that takes about T_comm), and T_total, both together. Of the medians:\n"
+	"  overlap = 1 - (T_total - C) / T_comm, not below 0 nor above 1;\n"
+	"  overlap_1.5: the same with 1.5 times the computation;\n"
+	"  moved: with the time that the computation took beside the transfer instead of C; "
+	"processor\n"
+	"         time that was taken from it then does not count.\n"
+	"Rank 0 is the side that computes, in both of the rows.\n"
+	"\n"
+	"A link that is shaped by a token bucket lets a burst through at once, and the bucket is "
+	"full\n"
+	"again after a computation: sizes that are not well above it measure the bucket.\n"
+	"\n"
+	"Progress: left is what remains of the latency when the delay is over.\n"
+	"Exit status: 0 measured, 1 a message was wrong, 2 wrong usage.\n";
+
+enum { OPT_TEST = 256, OPT_JSON };
+
+static const struct option options[] = {
+	{"test", optional_argument, NULL, OPT_TEST},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static int parse_int(const char *text, int low, int high, int *out)
+{
+	char *end;
+	long v = strtol(text, &end, 10);
+
+	*out = (int)v;
+	return end == text || *end || v < low || v > high;
+}
+
+static int parse_real(const char *text, double low, double high, double scale, double *out)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	*out = v * scale;
+	return end == text || *end || !(v >= low && v <= high);
+}
+
+/* A size; *end is what follows it. */
+static int parse_size(const char *text, char **end, size_t *out)
+{
+	unsigned long long v = strtoull(text, end, 10);
+	int shift = **end == 'K' || **end == 'k' ? 10 : **end == 'M' || **end == 'm' ? 20 : 0;
+
+	if (*end == text || *text == '-' || v > (unsigned long long)INT_MAX >> shift)
+		return 1;
+	if (shift)
+		++*end;
+	*out = (size_t)(v << shift);
+	return 0;
+}
+
+static int parse_sizes(const char *text, struct mp_opts *o)
+{
+	char *end;
+
+	if (parse_size(text, &end, &o->min))
+		return 1;
+	o->max = o->min;
+	if (*end == ':' && parse_size(end + 1, &end, &o->max))
+		return 1;
+	if (*end == ':' && parse_size(end + 1, &end, &o->factor))
+		return 1;
+	return *end || o->min < 1 || o->max < o->min || o->factor == 1;
+}
+
+/* Non-zero: the value is none. */
+static int parse_one(struct mp_opts *o, int c)
+{
+	switch (c) {
+	case 'i':
+		return parse_int(optarg, 1, 10000000, &o->iterations);
+	case 'w':
+		return parse_int(optarg, 1, 10000000, &o->warmup);
+	case 'm':
+		return parse_sizes(optarg, o);
+	case 'T':
+		return parse_real(optarg, 0.1, 86400, 1, &o->bound);
+	case 'W':
+		return parse_int(optarg, 1, MP_WINDOW_MOST, &o->window);
+	case 'd':
+		return parse_real(optarg, 0, 1e6, 1e-6, &o->delay);
+	case OPT_TEST:
+		o->test = 20e-6;
+		return optarg ? parse_real(optarg, 1, 1e6, 1e-6, &o->test) : 0;
+	case OPT_JSON:
+		o->json = true;
+		return 0;
+	default:
+		o->help = true;
+		return 0;
+	}
+}
+
+static int refuse(bool speaks, const char *what, const char *value)
+{
+	if (speaks)
+		fprintf(stderr, "weft-mpi-perf: %s '%s'; try --help\n", what, value);
+	return 2;
+}
+
+int mp_opts_parse(struct mp_opts *o, int argc, char **argv, bool speaks)
+{
+	int c;
+
+	*o = (struct mp_opts){
+		.iterations = -1, .warmup = -1, .bound = 120, .delay = -1, .window = 64};
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "i:w:m:T:W:d:h", options, NULL)) != -1) {
+		if (c == '?')
+			return refuse(speaks, "not understood:", argv[optind - 1]);
+		if (parse_one(o, c))
+			return refuse(speaks, "not a value that is possible:", optarg);
+	}
+	if (o->help)
+		return 0;
+	if (optind == argc)
+		return refuse(speaks, "which kind, after", argv[0]);
+	if (optind < argc - 1)
+		return refuse(speaks, "one kind, and not also", argv[optind + 1]);
+	o->kind = argv[optind];
+	return 0;
+}

@@ -1,0 +1,130 @@
+/* weft-mpi-perf: measurements of any MPI, with MPI's own calls and nothing else.
+ *
+ * Every rank runs the same kind. Rank 0 keeps the clock, decides for all how many iterations
+ * there is time for, and prints. What is compared is measured in turn, iteration by iteration,
+ * so that a disturbance of the machine hits both; medians are taken last.
+ */
+#ifndef WEFT_MPI_PERF_H
+#define WEFT_MPI_PERF_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "bench_stats.h"
+
+enum { MP_TAG = 1, MP_ACK = 2, MP_SIZES = 32, MP_WINDOW_MOST = 1024 };
+
+struct mp_opts {
+	const char *kind;
+	int iterations, warmup;  /* below 0: the kind's own */
+	size_t min, max, factor; /* sizes; max 0: the kind's own */
+	double bound;            /* seconds for everything */
+	double delay;            /* seconds; below 0: the kind's own */
+	double test;             /* seconds between calls of MPI_Test; 0: none */
+	int window;              /* messages on the way in bw and bibw */
+	bool json, help;
+};
+
+struct mp_kind;
+
+struct mp {
+	struct mp_opts o;
+	const struct mp_kind *kind;
+	int rank, ranks;
+	double start;      /* when the bound began */
+	double unit;       /* seconds that a unit of computation takes */
+	double rss_before; /* MiB, before MPI_Init */
+	unsigned char *out, *in;
+	double *samples[6]; /* room for o.iterations each */
+	int rows;           /* printed so far */
+	long wrong;         /* messages that were not what was sent */
+};
+
+/* What a kind measures when nothing is said. */
+struct mp_kind {
+	const char *name;
+	int (*run)(struct mp *mp); /* 0, or the exit code */
+	int ranks;                 /* exactly; 0: any number from 2 on */
+	size_t min, max, factor;
+	int iterations, warmup;
+	double delay;
+};
+
+extern const struct mp_kind mp_kinds[]; /* ends with a name of NULL */
+
+/* 0, or 2 after rank 0 has said what is wrong. */
+int mp_opts_parse(struct mp_opts *o, int argc, char **argv, bool speaks);
+extern const char mp_usage[];
+
+/* ---- kinds ---- */
+int mp_latency(struct mp *mp);
+int mp_bw(struct mp *mp);
+int mp_bibw(struct mp *mp);
+int mp_pingpong_late(struct mp *mp);
+int mp_overlap(struct mp *mp);
+int mp_progress(struct mp *mp);
+int mp_exchange(struct mp *mp);
+int mp_alltoall(struct mp *mp);
+int mp_memory(struct mp *mp);
+double mp_memory_rss(void); /* MiB of this process */
+
+/* ---- time and computation (mpi_work.c) ---- */
+double mp_now(void);
+void mp_wait_until(double when); /* without a call of MPI */
+
+/* Measures how long a unit takes while the other ranks wait in MPI. */
+void mp_calibrate(struct mp *mp);
+long mp_units(const struct mp *mp, double seconds);
+/* Computes. A fixed amount of work, not a fixed time: a thread or an interrupt that takes the
+ * processor away makes it longer, as it would a program's. request is for --test only; without
+ * that option there is no call of MPI in here. */
+void mp_work(const struct mp *mp, long units, MPI_Request *request);
+
+/* How many iterations, at most `wanted`, of so many seconds each fit into this row's share of the
+ * time that is left, with `rows` rows to come (this one included). 0: the time is over. The same
+ * on all ranks. */
+int mp_fit(const struct mp *mp, int wanted, double seconds, int rows);
+int mp_iterations(const struct mp *mp);
+int mp_warmup(const struct mp *mp);
+double mp_delay(const struct mp *mp);
+int mp_sizes(const struct mp *mp, size_t sizes[MP_SIZES]);
+
+/* ---- who comes first (mpi_work.c) ---- */
+enum mp_timing { MP_RECEIVER_EARLY, MP_SENDER_EARLY, MP_TIMINGS };
+enum mp_side { MP_RECEIVER, MP_SENDER, MP_SIDES };
+extern const char *const mp_timings[], *const mp_sides[];
+
+/* Brings two ranks together and returns zero, the time on this rank's clock when the late side is
+ * to post: two delays from now. The early side posts one delay from now, when nobody is in the
+ * barrier any more. */
+double mp_meet(const struct mp *mp);
+void mp_wait_turn(const struct mp *mp, double zero, bool early);
+
+/* First and last bytes of a message say which one it is. */
+void mp_stamp(unsigned char *buf, size_t size, unsigned int n);
+void mp_check(struct mp *mp, const unsigned char *buf, size_t size, unsigned int n);
+
+/* ---- output (mpi_out.c) ---- */
+struct mp_cell {
+	const char *name;
+	const char *text; /* NULL: a number */
+	double number;    /* NaN: none */
+	int digits;       /* behind the point */
+};
+
+#define MP_TEXT(n, t)    ((struct mp_cell){.name = (n), .text = (t)})
+#define MP_INT(n, v)     ((struct mp_cell){.name = (n), .number = (double)(v)})
+#define MP_REAL(n, v, d) ((struct mp_cell){.name = (n), .number = (v), .digits = (d)})
+#define MP_SUMMARY       6
+
+void mp_begin(const struct mp *mp);
+/* Rank 0 prints a row; others do nothing. */
+void mp_row(struct mp *mp, const struct mp_cell *cells, int n);
+void mp_end(const struct mp *mp);
+/* n, p50, mean, p10, p90, p99 of n values, which are sorted by this. Microseconds of seconds. */
+void mp_summary_us(struct mp_cell cells[MP_SUMMARY], double *seconds, int n);
+void mp_summary_mbps(struct mp_cell cells[MP_SUMMARY], double *mbps, int n);
+double mp_median(double *v, int n); /* sorts */
+
+#endif

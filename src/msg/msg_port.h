@@ -1,0 +1,46 @@
+/* What carries work requests to peers, below the endpoint.
+ *
+ * Either one queue pair reaches them all (RD, msg_port_rd.c), or each peer has one of its own that
+ * is connected when the first message goes to it or comes from it (RC, msg_port_rc.c). Either way
+ * the endpoint posts ordinary work requests and polls one completion queue. Its address names
+ * ep->qp: the RD queue pair, or the UD queue pair over which RC queue pairs get to know each other
+ * (msg_call.c). Everything needs the endpoint's lock.
+ */
+#ifndef WEFT_MSG_PORT_H
+#define WEFT_MSG_PORT_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct msg_ep;
+struct msg_pkt;
+
+struct msg_port {
+	/* Makes ep->cq, ep->qp and what belongs to them; sets ep->max_inline. 0 or -errno. */
+	int (*open)(struct msg_ep *ep);
+	/* Also after an open that has failed. */
+	void (*close)(struct msg_ep *ep);
+
+	/* One work request, wr->next is not looked at. Only what is signalled is sure to complete.
+	 * 0; -EAGAIN: not to this peer now; -ENOBUFS: to nobody now; or it can not be done. */
+	int (*post)(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr);
+	int (*post_recv)(struct msg_ep *ep, struct ibv_recv_wr *wr);
+
+	/* Sees each completion first. True: it was nobody else's business. NULL: no need. */
+	bool (*completed)(struct msg_ep *ep, const struct ibv_wc *wc);
+	/* What time brings: how many peers it has changed. NULL: nothing. */
+	int (*tick)(struct msg_ep *ep);
+
+	/* Whose packet that is, UINT32_MAX: nobody's. */
+	uint32_t (*source)(struct msg_ep *ep, const struct ibv_wc *wc, const struct msg_pkt *p);
+	/* Whether that comes from this peer. */
+	bool (*is_from)(const struct msg_ep *ep, const struct ibv_wc *wc, uint32_t peer);
+
+	/* Whatever fails, the connection is gone, and the peer with it. */
+	bool connected;
+};
+
+extern const struct msg_port msg_port_rd, msg_port_rc;
+
+#endif

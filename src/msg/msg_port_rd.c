@@ -1,0 +1,106 @@
+/* One queue pair for all peers: reliable datagrams of Weft's own device. */
+#include <errno.h>
+#include <string.h>
+#include "msg_ep.h"
+
+static int rd_open(struct msg_ep *ep)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_DRIVER,
+		.cap = {.max_send_wr = ep->conf.depth,
+			.max_recv_wr = ep->conf.rx_buffers,
+			.max_send_sge = MSG_IOV + 1,
+			.max_recv_sge = 1,
+			.max_inline_data = MSG_INLINE_WANT},
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.pd = ep->dev->pd,
+		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
+				  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ,
+	};
+
+	ep->cq = ibv_create_cq(ep->dev->ctx, (int)(ep->conf.depth + ep->conf.rx_buffers), NULL,
+			       ep->channel, 0);
+	if (!ep->cq)
+		return -errno;
+	attr.send_cq = attr.recv_cq = ep->cq;
+	ep->qp = msg_verbs_dv()->create_rd_qp(ep->dev->ctx, &attr);
+	if (!ep->qp)
+		return -errno;
+	ep->ex = ibv_qp_to_qp_ex(ep->qp);
+	ep->max_inline = attr.cap.max_inline_data;
+	return msg_start_qp(ep);
+}
+
+static void rd_close(struct msg_ep *ep)
+{
+	if (ep->qp)
+		ibv_destroy_qp(ep->qp);
+	if (ep->cq)
+		ibv_destroy_cq(ep->cq);
+}
+
+static void set_data(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
+{
+	struct ibv_data_buf buf[MSG_PIECES];
+
+	if (!(wr->send_flags & IBV_SEND_INLINE)) {
+		ibv_wr_set_sge_list(ex, (size_t)wr->num_sge, wr->sg_list);
+		return;
+	}
+	for (int i = 0; i < wr->num_sge; i++)
+		buf[i] = (struct ibv_data_buf){(void *)(uintptr_t)wr->sg_list[i].addr,
+					       wr->sg_list[i].length};
+	ibv_wr_set_inline_data_list(ex, (size_t)wr->num_sge, buf);
+}
+
+static int rd_post(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr)
+{
+	const struct msg_peer *p = &ep->peers[peer];
+	struct ibv_qp_ex *ex = ep->ex;
+	int err;
+
+	ibv_wr_start(ex);
+	ex->wr_id = wr->wr_id;
+	ex->wr_flags = wr->send_flags & IBV_SEND_SIGNALED;
+	if (wr->opcode == IBV_WR_SEND)
+		ibv_wr_send(ex);
+	else if (wr->opcode == IBV_WR_RDMA_READ)
+		ibv_wr_rdma_read(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+	else if (wr->opcode == IBV_WR_RDMA_WRITE)
+		ibv_wr_rdma_write(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
+	else
+		ibv_wr_rdma_write_imm(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, wr->imm_data);
+	ibv_wr_set_ud_addr(ex, p->ah, p->addr.qpn, p->addr.qkey);
+	set_data(ex, wr);
+	err = ibv_wr_complete(ex);
+	return err == ENOMEM ? -ENOBUFS : -err;
+}
+
+static int rd_post_recv(struct msg_ep *ep, struct ibv_recv_wr *wr)
+{
+	struct ibv_recv_wr *bad;
+
+	return -ibv_post_recv(ep->qp, wr, &bad);
+}
+
+/* The device vouches for the queue pair's number, the packet has the rest of the address. */
+static uint32_t rd_source(struct msg_ep *ep, const struct ibv_wc *wc, const struct msg_pkt *p)
+{
+	struct msg_addr from = msg_addr_v4(p->ip, wc->src_qp, p->qkey);
+
+	return msg_peer_get(ep, &from);
+}
+
+static bool rd_is_from(const struct msg_ep *ep, const struct ibv_wc *wc, uint32_t peer)
+{
+	return ep->peers[peer].addr.qpn == wc->src_qp;
+}
+
+const struct msg_port msg_port_rd = {
+	.open = rd_open,
+	.close = rd_close,
+	.post = rd_post,
+	.post_recv = rd_post_recv,
+	.source = rd_source,
+	.is_from = rd_is_from,
+};

@@ -1,0 +1,86 @@
+/* What a read that finds nothing does, for all endpoints of the process together: who sleeps while
+ * it reads one queue must be woken by what comes for another. */
+#include <sched.h>
+#include "util_clock.h"
+#include "ofi.h"
+
+static struct ofi_watch all = {.epoll = -1, .event = -1};
+static struct util_lock idle_lock; /* of the next three: one thread waits, others come and go */
+static struct ofi_wait wait;
+static uint64_t yields, sleeps;
+static atomic_bool came; /* something, since the last empty read */
+
+int ofi_idle_add(struct ofi_ep *ep)
+{
+	return ofi_watch_add(&all, ep);
+}
+
+void ofi_idle_remove(struct ofi_ep *ep)
+{
+	ofi_watch_remove(&all, ep);
+}
+
+void ofi_idle_fini(void)
+{
+	ofi_watch_fini(&all);
+	ofi_watch_init(&all);
+}
+
+void ofi_idle_notify(void)
+{
+	ofi_watch_notify(&all);
+}
+
+void ofi_idle_busy(void)
+{
+	/* relaxed: a hint. Reading first keeps the line shared. */
+	if (!atomic_load_explicit(&came, memory_order_relaxed))
+		atomic_store_explicit(&came, true, memory_order_relaxed);
+}
+
+void ofi_idle_stats(uint64_t *y, uint64_t *s)
+{
+	util_lock(&idle_lock);
+	*y = yields;
+	*s = sleeps;
+	util_unlock(&idle_lock);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * UTIL_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+static bool step(bool may_sleep)
+{
+	uint64_t now = ofi_wait_wants_time(&wait) ? cpu_ns() : 0;
+	enum ofi_wait_step what = ofi_wait_empty(&ofi_conf.wait, &wait, now);
+	bool again = true;
+
+	if (what == OFI_STEP_RETURN)
+		return false;
+	if (what == OFI_STEP_SLEEP && may_sleep) {
+		sleeps++;
+		again = !ofi_watch_arm(&all) || ofi_watch_sleep(&all, ofi_conf.wait.sleep_ns);
+	} else {
+		yields++;
+		sched_yield();
+	}
+	return again;
+}
+
+bool ofi_idle_empty(bool may_sleep)
+{
+	bool again;
+
+	if (!util_trylock(&idle_lock))
+		return false;
+	if (atomic_exchange_explicit(&came, false, memory_order_relaxed))
+		wait = (struct ofi_wait){0};
+	again = step(may_sleep);
+	util_unlock(&idle_lock);
+	return again;
+}

@@ -1,0 +1,102 @@
+/* The entry point of the plugin. */
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "ofi_tune.h"
+#include "ofi.h"
+
+struct ofi_conf ofi_conf;
+
+/* Reads further apart than that are not somebody waiting. */
+#define WAIT_GAP_NS 20000
+
+struct fi_provider ofi_provider = {
+	.version = FI_VERSION(0, 1),
+	.name = OFI_NAME,
+	.getinfo = ofi_getinfo,
+	.fabric = ofi_fabric_open,
+	.cleanup = ofi_idle_fini,
+};
+
+static enum fi_param_type param_type(enum util_tune_type t)
+{
+	switch (t) {
+	case UTIL_TUNE_UINT:
+		return FI_PARAM_SIZE_T;
+	case UTIL_TUNE_BOOL:
+		return FI_PARAM_BOOL;
+	default:
+		return FI_PARAM_STRING;
+	}
+}
+
+/* libfabric adds the prefix, and wants lower case. */
+static void define(const struct util_tunable *t)
+{
+	char name[64], type[160];
+	size_t i;
+
+	for (i = 0; t->name[strlen(OFI_TUNE_PREFIX) + i] && i < sizeof(name) - 1; i++) {
+		char c = t->name[strlen(OFI_TUNE_PREFIX) + i];
+
+		name[i] = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+	}
+	name[i] = '\0';
+	util_tune_type_str(t, type, sizeof(type));
+	fi_param_define(&ofi_provider, name, param_type(t->type), "%s (%s; default: %s)", t->help,
+			type, t->def ? t->def : "not set");
+}
+
+/* Processes of the same job on this machine, as launchers tell; 0: they do not. */
+static uint32_t local_ranks(void)
+{
+	static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
+					    "PMI_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *text = getenv(names[i]);
+		long n = text ? strtol(text, NULL, 10) : 0;
+
+		if (n > 0 && n < INT32_MAX)
+			return (uint32_t)n;
+	}
+	return 0;
+}
+
+static void read_tunables(void)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	ofi_conf = (struct ofi_conf){
+		.dev = {.name = util_tune_str(&ofi_tunables[OFI_TUNE_DEVICE]),
+			.transport = util_tune_enum(&ofi_tunables[OFI_TUNE_TRANSPORT]),
+			.cache = util_tune_enum(&ofi_tunables[OFI_TUNE_CACHE])},
+		.eager_max = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_EAGER]),
+		.rx_buffers = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_RX_BUFFERS]),
+		.depth = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_DEPTH]),
+		.write = util_tune_enum(&ofi_tunables[OFI_TUNE_RENDEZVOUS]) == 1,
+		.speculate = util_tune_bool(&ofi_tunables[OFI_TUNE_SPECULATE]),
+		.usage = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_USAGE]),
+		.stats = util_tune_bool(&ofi_tunables[OFI_TUNE_STATS]),
+		.wait = {.mode = util_tune_enum(&ofi_tunables[OFI_TUNE_WAIT]),
+			 .spin = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_SPIN]),
+			 .yield = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_YIELD]),
+			 .sleep_ns = util_tune_ns(&ofi_tunables[OFI_TUNE_SLEEP]),
+			 .gap_ns = WAIT_GAP_NS},
+	};
+	ofi_wait_defaults(&ofi_conf.wait, local_ranks(), cores > 0 ? (uint32_t)cores : 1);
+}
+
+FI_EXT_INI
+{
+	const struct util_tunable *t;
+
+	/* The library that loads us decides: structures that libfabric allocates are as long as it
+	 * says, and the tables of functions tell their length. */
+	ofi_provider.fi_version = fi_version();
+	util_tune_for_each (t, ofi_tunables)
+		define(t);
+	read_tunables();
+	return &ofi_provider;
+}

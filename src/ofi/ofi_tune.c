@@ -1,0 +1,100 @@
+#include "ofi_tune.h"
+
+const struct util_tunable ofi_tunables[] = {
+	[OFI_TUNE_DEVICE] = {.name = "FI_WEFT_DEVICE",
+			     .type = UTIL_TUNE_STR,
+			     .help = "Name of the verbs device to use. Not set: Weft's own, or "
+				     "else the first that can do it."},
+	[OFI_TUNE_TRANSPORT] =
+		{.name = "FI_WEFT_TRANSPORT",
+		 .type = UTIL_TUNE_ENUM,
+		 .def = "auto",
+		 .choices = "auto|rd|rc",
+		 .help = "Queue pairs to use: one for all peers (rd), or one for each "
+			 "peer, connected when it is needed (rc). auto: rd where the "
+			 "device has it."},
+	[OFI_TUNE_CACHE] = {.name = "FI_WEFT_CACHE",
+			    .type = UTIL_TUNE_ENUM,
+			    .def = "auto",
+			    .choices = "auto|on|off",
+			    .help = "Whether registrations of memory are kept for later transfers. "
+				    "auto: where registering takes longer than looking it up."},
+	[OFI_TUNE_EAGER] = {.name = "FI_WEFT_EAGER",
+			    .type = UTIL_TUNE_UINT,
+			    .def = "8k",
+			    .min = 256,
+			    .max = 1 << 20,
+			    .help = "Longest message, in bytes, that is sent before its receive is "
+				    "known. Longer ones are announced, and moved by RDMA. Also the "
+				    "most that can be injected."},
+	[OFI_TUNE_RX_BUFFERS] =
+		{.name = "FI_WEFT_RX_BUFFERS",
+		 .type = UTIL_TUNE_UINT,
+		 .def = "128",
+		 .min = 8,
+		 .max = 65536,
+		 .help = "Buffers of one endpoint for messages that arrive, each as "
+			 "large as FI_WEFT_EAGER. All peers share them."},
+	[OFI_TUNE_DEPTH] = {.name = "FI_WEFT_DEPTH",
+			    .type = UTIL_TUNE_UINT,
+			    .def = "256",
+			    .min = 8,
+			    .max = 65536,
+			    .help = "Work requests that one endpoint can have under way; further "
+				    "operations wait, or are refused with FI_EAGAIN."},
+	[OFI_TUNE_RENDEZVOUS] = {.name = "FI_WEFT_RENDEZVOUS",
+				 .type = UTIL_TUNE_ENUM,
+				 .def = "read",
+				 .choices = "read|write",
+				 .help = "Who moves a long message: the receiver reads it, or the "
+					 "sender writes it when the receiver says where."},
+	[OFI_TUNE_SPECULATE] = {.name = "FI_WEFT_SPECULATE",
+				.type = UTIL_TUNE_BOOL,
+				.def = "yes",
+				.help = "Whether a receive of a long message tells the sender in "
+					"advance where it goes, so that the message moves without "
+					"either of the two asking again."},
+	[OFI_TUNE_USAGE] = {.name = "FI_WEFT_USAGE",
+			    .type = UTIL_TUNE_UINT,
+			    .def = "80",
+			    .max = 100,
+			    .help = "How many percent of what receives tell in advance must be "
+				    "used; below that, receives of the same kind stop telling it. "
+				    "0: they never stop."},
+	[OFI_TUNE_WAIT] =
+		{.name = "FI_WEFT_WAIT",
+		 .type = UTIL_TUNE_ENUM,
+		 .def = "auto",
+		 .choices = "auto|spin|yield|block",
+		 .help = "What a read of a completion queue that finds nothing does. auto: "
+			 "returns at once, after many such reads gives the core to others, "
+			 "then sleeps until something comes (FI_WEFT_SLEEP at most); soon "
+			 "if there are more processes of the job than cores, late if not. "
+			 "spin: always returns at once. yield: as auto, but never sleeps. "
+			 "block: sleeps right away."},
+	[OFI_TUNE_SPIN] =
+		{.name = "FI_WEFT_SPIN",
+		 .type = UTIL_TUNE_UINT,
+		 .def = "0",
+		 .max = 1 << 30,
+		 .help = "Reads in a row that find nothing before the core is given away. "
+			 "0: as many as fit the number of processes and cores."},
+	[OFI_TUNE_YIELD] = {.name = "FI_WEFT_YIELD",
+			    .type = UTIL_TUNE_UINT,
+			    .def = "0",
+			    .max = 1 << 30,
+			    .help = "Times that the core is given away before the first sleep. 0: "
+				    "as many as fit the number of processes and cores."},
+	[OFI_TUNE_SLEEP] = {.name = "FI_WEFT_SLEEP",
+			    .type = UTIL_TUNE_DURATION,
+			    .def = "500us",
+			    .max = UINT64_C(1000000000),
+			    .help = "Longest sleep of one read of a completion queue. 0: none."},
+	[OFI_TUNE_STATS] =
+		{.name = "FI_WEFT_STATS",
+		 .type = UTIL_TUNE_BOOL,
+		 .def = "no",
+		 .help = "Print what an endpoint has done when it is closed, to standard "
+			 "error."},
+	{0},
+};

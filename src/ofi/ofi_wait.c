@@ -1,0 +1,52 @@
+#include "ofi_wait.h"
+
+/* The clock is looked at once in so many reads. */
+#define STRIDE 16
+
+/* With a core for everybody: long enough that it is only for those that have really nothing to do.
+ * A read takes some hundred nanoseconds. */
+#define CALM_SPIN  20000
+#define CALM_YIELD 20000
+/* Too few cores: whoever is waited for is probably not running. */
+#define CROWD_SPIN  2
+#define CROWD_YIELD 200
+
+void ofi_wait_defaults(struct ofi_wait_conf *conf, uint32_t ranks, uint32_t cores)
+{
+	bool crowd = ranks > cores;
+
+	if (!conf->spin)
+		conf->spin = crowd ? CROWD_SPIN : CALM_SPIN;
+	if (!conf->yield)
+		conf->yield = crowd ? CROWD_YIELD : CALM_YIELD;
+	if (conf->mode == OFI_WAIT_SPINS)
+		conf->spin = UINT32_MAX;
+	if (conf->mode == OFI_WAIT_YIELDS)
+		conf->sleep_ns = 0;
+	if (conf->mode == OFI_WAIT_BLOCKS)
+		conf->spin = conf->yield = 0;
+}
+
+bool ofi_wait_wants_time(const struct ofi_wait *w)
+{
+	return w->empty % STRIDE == 0;
+}
+
+enum ofi_wait_step ofi_wait_empty(const struct ofi_wait_conf *conf, struct ofi_wait *w,
+				  uint64_t now_ns)
+{
+	if (w->empty % STRIDE == 0) {
+		if (w->empty && now_ns - w->last_ns > STRIDE * conf->gap_ns)
+			w->empty = 0;
+		w->last_ns = now_ns;
+	}
+	/* does not wrap: stays within the last stride */
+	if (w->empty >= UINT32_MAX - STRIDE)
+		w->empty -= STRIDE;
+	w->empty++;
+	if (w->empty <= conf->spin)
+		return OFI_STEP_RETURN;
+	if (w->empty - conf->spin <= conf->yield || !conf->sleep_ns)
+		return OFI_STEP_YIELD;
+	return OFI_STEP_SLEEP;
+}
