@@ -6,9 +6,10 @@
 #define BETA_NUM  7 /* a loss leaves 0.7 of the window (RFC 9438, 4.6), ... */
 #define BETA_LATE 6 /* ... or 0.6, where that is done later than TCP does it */
 #define BETA_DEN  10
-/* Round trips between a loss and the reduction, and the share of the window that may be lost
- * meanwhile. */
-#define WAIT_ROUNDS 4
+/* The most round trips between a loss and the reduction, by which part round trips must have become
+ * shorter to make it earlier, and which part of the window may be lost meanwhile. */
+#define WAIT_ROUNDS 10
+#define WAIT_LESS   12
 #define WAIT_LOST   8
 /* Less than so many packets are not enough to wait with. */
 #define WAIT_LEAST 8
@@ -231,9 +232,10 @@ static void reduce(struct rd_cc *cc, uint32_t next, uint32_t beta)
 
 /* A full queue drops a packet of whoever comes first. Would that one give way at once, the others
  * never learned that the queue was full, and would take what it has left: chance decides, or the
- * rhythm in which packets happen to come, which favours the same flow again and again. So it waits
- * for a few round trips, growing no further, until the others have lost something, too. All give
- * way then, each by its share, and shares become equal. True: not yet. */
+ * rhythm in which packets happen to come, which favours the same flow again and again. So it waits,
+ * growing no further, until the others have lost something, too, and give way, which makes the
+ * queue and the round trip shorter; or for some round trips, if there are no others. All give way
+ * then, each by its share, and shares become equal. True: not yet. */
 static bool wait_for_others(struct rd_cc *cc, uint32_t bytes, uint32_t next)
 {
 	if (cc->window < cc->threshold || cc->window < WAIT_LEAST * cc->mss)
@@ -242,20 +244,30 @@ static bool wait_for_others(struct rd_cc *cc, uint32_t bytes, uint32_t next)
 		cc->wait = WAIT_ROUNDS;
 		cc->wait_end = next;
 		cc->wait_lost = 0;
+		cc->wait_rtt = 0;
+		cc->wait_min = UINT64_MAX;
 	}
 	cc->wait_lost += bytes;
 	return cc->wait_lost <= cc->window / WAIT_LOST;
 }
 
 /* True: the window is not to grow. */
-static bool waiting(struct rd_cc *cc, uint32_t order, uint32_t next)
+static bool waiting(struct rd_cc *cc, uint32_t order, uint32_t next, uint64_t rtt)
 {
+	bool less;
+
 	if (!cc->wait)
 		return false;
+	if (rtt && rtt < cc->wait_min)
+		cc->wait_min = rtt;
 	if (rd_seq_before(order, cc->wait_end))
 		return true;
 	cc->wait_end = next;
-	if (!--cc->wait)
+	if (!cc->wait_rtt)
+		cc->wait_rtt = cc->wait_min;
+	less = cc->wait_min < cc->wait_rtt - cc->wait_rtt / WAIT_LESS;
+	cc->wait_min = UINT64_MAX;
+	if (!--cc->wait || less)
 		reduce(cc, next, BETA_LATE);
 	return true;
 }
@@ -270,7 +282,7 @@ void rd_cc_acked(struct rd_cc *cc, uint32_t bytes, uint32_t order, uint32_t next
 	/* Forgotten before it is so old that it would seem to lie in the future. */
 	if (cc->reduced_any && order - cc->reduced > UINT32_C(1) << 30)
 		cc->reduced_any = false;
-	if (waiting(cc, order, next))
+	if (waiting(cc, order, next, rtt))
 		return;
 	if (!limited) {
 		cc->epoch = 0;

@@ -35,7 +35,8 @@ struct rd_cc {
 	/* A reduction is due after so many round trips, the present one until wait_end. */
 	uint32_t wait_end, wait_lost;
 	uint8_t wait;
-	uint8_t round_n, css; /* samples of this round; rounds of conservative slow start */
+	uint64_t wait_rtt, wait_min; /* the least when something was lost, and of this round trip */
+	uint8_t round_n, css;        /* samples of this round; rounds of conservative slow start */
 	bool round_any;
 };
 

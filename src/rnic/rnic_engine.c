@@ -267,12 +267,19 @@ static bool sleep_rings(struct rnic_engine *e, bool asleep)
 	return any;
 }
 
+/* Who rings takes the rings for awake from then on, and rings no more. If a poller is here first,
+ * the thread has not seen it, and would sleep on. */
 static bool bell_ready(struct rnic_io *io, uint32_t events)
 {
+	struct rnic_engine *e = container_of(io, struct rnic_engine, bell_io);
 	uint64_t n;
 
 	(void)events;
-	return read(io->fd, &n, sizeof(n)) > 0;
+	if (read(io->fd, &n, sizeof(n)) <= 0)
+		return false;
+	if (atomic_load_explicit(&e->watch_until, memory_order_relaxed))
+		rnic_engine_kick(e);
+	return true;
 }
 
 int rnic_engine_bell(struct rnic_engine *e)

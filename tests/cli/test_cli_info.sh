@@ -70,12 +70,18 @@ ln -s "$(command -v jq)" "$tmp/path/jq"
 info_json env PATH="$tmp/path" "$WEFT" info
 check_eq "$(json '.missing[] | select(.what == "tshark") | .get')" "apt-get install tshark"
 
-# The manual page holds every tunable, with its default.
-run "$WEFT" info --man-tunables
-check_code 0
-for name in $(json '.tunables[].name'); do
-	check_has "$out" ".B $name"
-	check_has "$(cat "$MAN_TUNABLES")" ".B $name"
+# The manual pages hold every tunable, with its default.
+for prefix in WEFT_ FI_WEFT_; do
+	page=$MAN_TUNABLES
+	[ $prefix = WEFT_ ] || page=${MAN_TUNABLES%/*}/fi_weft.7
+	run "$WEFT" info --man-tunables $prefix
+	check_code 0
+	for name in $(json ".tunables[].name | select(startswith(\"$prefix\"))"); do
+		check_has "$out" ".B $name"
+		check_has "$(cat "$page")" ".B $name"
+	done
 done
+check_eq "$(json '[.tunables[].name | select(startswith("FI_WEFT_"))] | length > 5')" true
+check_eq "$(json '.mpis | map(has("name") and has("how")) | all')" true
 
 finish

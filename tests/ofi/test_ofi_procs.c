@@ -294,12 +294,40 @@ static void test_death(void **state)
 	close(s.sock);
 }
 
+/* A ping-pong in which both sleep between messages, after a look or two: whatever wakes them
+ * must not be lost while they look. */
+static void test_sleepers(void **state)
+{
+	enum { ROUNDS = 3000 };
+	struct node_conf conf = {.wait_obj = FI_WAIT_UNSPEC};
+	struct fi_cq_tagged_entry e;
+	struct side s;
+
+	(void)state;
+	side_open(&s, &conf);
+	for (int i = 0; i < ROUNDS; i++) {
+		fi_addr_t peer = (fi_addr_t)!s.me;
+		ssize_t n = 0;
+
+		post(&s, fi_trecv(s.n.ep, s.rx, 8, NULL, peer, 0, 0, NULL));
+		if (!s.me)
+			post(&s, fi_tinject(s.n.ep, s.tx, 8, peer, 0));
+		for (int k = 0; k < i % 7 && n != 1; k++)
+			n = fi_cq_read(s.n.rx, &e, 1);
+		if (n != 1)
+			CHECK(fi_cq_sread(s.n.rx, &e, 1, NULL, 20000) == 1);
+		CHECK(e.len == 8);
+		if (s.me)
+			post(&s, fi_tinject(s.n.ep, s.tx, 8, peer, 0));
+	}
+	side_close(&s);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_exchange),
-		cmocka_unit_test(test_remote_memory),
-		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_exchange),      cmocka_unit_test(test_sleepers),
+		cmocka_unit_test(test_remote_memory), cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_death),
 	};
 
