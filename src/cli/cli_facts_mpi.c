@@ -56,7 +56,7 @@ static void add_openmpi(json_t *list)
 		add(list, "Open MPI", m.version, false, "Weft was built without libfabric");
 	else
 		add(list, "Open MPI", m.version, true,
-		    "weft run; or weft env and --mca pml cm --mca mtl ofi --mca btl ^uct,openib "
+		    "weft run; or weft env and --mca pml cm --mca mtl ofi --mca osc ^ucx,rdma "
 		    "--mca opal_common_ofi_provider_include weft");
 }
 

@@ -89,14 +89,13 @@ static int openmpi_on_weft(struct run_line *line)
 		set(line, "OMPI_MCA_pml", "cm");
 	set(line, "OMPI_MCA_mtl", "ofi");
 	set(line, "OMPI_MCA_opal_common_ofi_provider_include", "weft");
-	/* One-sided operations: by messages, unless the user prefers osc rdma, which goes through
-	 * btl ofi. Debian's configuration leaves out both. Of Open MPI 4.1, rdma puts data into
-	 * wrong places where hosts have unlike numbers of ranks, crashes in compare-and-swap,
-	 * hangs in dynamic windows, and asks btl ofi for operators that it does not have; but
-	 * only it knows MPI_THREAD_MULTIPLE. */
+	/* One-sided operations: by messages (osc pt2pt, which Debian's configuration leaves out),
+	 * unless the user prefers osc rdma. Of Open MPI 4.1 that one puts data into wrong places
+	 * where hosts have unlike numbers of ranks, crashes in compare-and-swap, hangs in
+	 * dynamic windows, and asks btl ofi for operators that it does not have; but only it
+	 * knows MPI_THREAD_MULTIPLE. */
 	set(line, "OMPI_MCA_osc", "^ucx");
 	set(line, "OMPI_MCA_osc_rdma_priority", "5");
-	set(line, "OMPI_MCA_btl", "^uct,openib");
 	set(line, "OMPI_MCA_osc_rdma_acc_use_amo", "0");
 	return 0;
 }
