@@ -78,8 +78,10 @@ bool ofi_idle_empty(bool may_sleep)
 
 	if (!util_trylock(&idle_lock))
 		return false;
-	if (atomic_exchange_explicit(&came, false, memory_order_relaxed))
+	if (atomic_load_explicit(&came, memory_order_relaxed)) {
+		atomic_store_explicit(&came, false, memory_order_relaxed);
 		wait = (struct ofi_wait){0};
+	}
 	again = step(may_sleep);
 	util_unlock(&idle_lock);
 	return again;

@@ -1,7 +1,8 @@
 #include "ofi_wait.h"
 
-/* The clock is looked at once in so many reads. */
-#define STRIDE 16
+/* The clock is looked at once in so many reads, and not before: that of the processor's time is a
+ * system call, and most waits are shorter. */
+#define STRIDE 64
 
 /* With a core for everybody: long enough that it is only for those that have really nothing to do.
  * A read takes some hundred nanoseconds. */
@@ -29,14 +30,14 @@ void ofi_wait_defaults(struct ofi_wait_conf *conf, uint32_t ranks, uint32_t core
 
 bool ofi_wait_wants_time(const struct ofi_wait *w)
 {
-	return w->empty % STRIDE == 0;
+	return w->empty && w->empty % STRIDE == 0;
 }
 
 enum ofi_wait_step ofi_wait_empty(const struct ofi_wait_conf *conf, struct ofi_wait *w,
 				  uint64_t now_ns)
 {
-	if (w->empty % STRIDE == 0) {
-		if (w->empty && now_ns - w->last_ns > STRIDE * conf->gap_ns)
+	if (ofi_wait_wants_time(w)) {
+		if (w->last_ns && now_ns - w->last_ns > STRIDE * conf->gap_ns)
 			w->empty = 0;
 		w->last_ns = now_ns;
 	}
