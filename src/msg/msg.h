@@ -167,6 +167,7 @@ struct msg_stats {
 	uint64_t stops, resumptions; /* of speculation, by envelope */
 	uint64_t reads, writes, atomics;
 	uint64_t cache_hits, cache_misses; /* of the device, whoever has used it */
+	uint64_t packets, resent;          /* of RD over UDP */
 };
 
 enum msg_transport {

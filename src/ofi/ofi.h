@@ -60,10 +60,14 @@ extern struct fi_provider ofi_provider;
 
 /* ---- tunables, read once when the provider is loaded ----------------------------------------- */
 
+/* In the order of the choices of FI_WEFT_STATS. */
+enum ofi_stats { OFI_STATS_NO, OFI_STATS_YES, OFI_STATS_USR1, OFI_STATS_USR2 };
+
 struct ofi_conf {
 	struct msg_dev_conf dev;
 	uint32_t eager_max, rx_buffers, depth;
-	bool write, speculate, stats;
+	bool write, speculate;
+	unsigned int stats; /* enum ofi_stats */
 	uint32_t usage;
 	struct ofi_wait_conf wait;
 };
@@ -116,6 +120,12 @@ void ofi_idle_notify(void);
 bool ofi_idle_empty(bool may_sleep);
 void ofi_idle_busy(void);
 void ofi_idle_stats(uint64_t *yields, uint64_t *sleeps);
+void ofi_idle_tell(void);
+
+/* ofi_stats.c */
+void ofi_stats_init(void);
+bool ofi_stats_asked(void);
+void ofi_stats_print(struct ofi_ep *ep);
 
 /* ---- objects --------------------------------------------------------------------------------- */
 

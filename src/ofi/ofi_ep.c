@@ -1,5 +1,4 @@
 /* Endpoints: made, bound, enabled, closed. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -255,26 +254,6 @@ static int ep_control(struct fid *fid, int command, void *arg)
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-static void print_stats(struct ofi_ep *ep)
-{
-	struct msg_stats s;
-	uint64_t yields, sleeps;
-
-	msg_ep_stats(ep->msg, &s);
-	ofi_idle_stats(&yields, &sleeps);
-	fprintf(stderr,
-		"weft: sent %" PRIu64 " eager, %" PRIu64 " read, %" PRIu64 " written, %" PRIu64
-		" put, %" PRIu64 " bytes; received %" PRIu64 ", %" PRIu64 " unexpected, %" PRIu64
-		" bytes; RTRs sent %" PRIu64 ", hit %" PRIu64 ", came %" PRIu64 ", used %" PRIu64
-		", dropped %" PRIu64 ", stale %" PRIu64 "; reads %" PRIu64 ", writes %" PRIu64
-		", atomics %" PRIu64 "; registrations cached %" PRIu64 ", made %" PRIu64
-		"; yields %" PRIu64 ", sleeps %" PRIu64 "\n",
-		s.eager, s.read, s.written, s.put, s.bytes_sent, s.received, s.unexpected,
-		s.bytes_received, s.rtr_sent, s.rtr_hit, s.rtr_came, s.rtr_used, s.rtr_dropped,
-		s.rtr_stale, s.reads, s.writes, s.atomics, s.cache_hits, s.cache_misses, yields,
-		sleeps);
-}
-
 static void unbind(struct ofi_ep *ep)
 {
 	struct ofi_cq *cqs[] = {ep->tx_cq, ep->rx_cq};
@@ -300,8 +279,8 @@ static int ep_close(struct fid *fid)
 	struct ofi_ep *ep = container_of(fid, struct ofi_ep, fid.fid);
 
 	if (ep->msg) {
-		if (ofi_conf.stats)
-			print_stats(ep);
+		if (ofi_conf.stats != OFI_STATS_NO)
+			ofi_stats_print(ep);
 		unwatch(ep);
 		msg_ep_close(ep->msg);
 	}

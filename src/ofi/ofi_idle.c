@@ -46,6 +46,15 @@ void ofi_idle_stats(uint64_t *y, uint64_t *s)
 	util_unlock(&idle_lock);
 }
 
+/* All endpoints of the process tell what they have done. */
+void ofi_idle_tell(void)
+{
+	util_lock(&all.lock);
+	for (uint32_t i = 0; i < all.n; i++)
+		ofi_stats_print(all.ep[i]);
+	util_unlock(&all.lock);
+}
+
 static uint64_t cpu_ns(void)
 {
 	struct timespec ts;

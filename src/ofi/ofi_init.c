@@ -78,7 +78,7 @@ static void read_tunables(void)
 		.write = util_tune_enum(&ofi_tunables[OFI_TUNE_RENDEZVOUS]) == 1,
 		.speculate = util_tune_bool(&ofi_tunables[OFI_TUNE_SPECULATE]),
 		.usage = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_USAGE]),
-		.stats = util_tune_bool(&ofi_tunables[OFI_TUNE_STATS]),
+		.stats = util_tune_enum(&ofi_tunables[OFI_TUNE_STATS]),
 		.wait = {.mode = util_tune_enum(&ofi_tunables[OFI_TUNE_WAIT]),
 			 .spin = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_SPIN]),
 			 .yield = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_YIELD]),
@@ -98,5 +98,6 @@ FI_EXT_INI
 	util_tune_for_each (t, ofi_tunables)
 		define(t);
 	read_tunables();
+	ofi_stats_init();
 	return &ofi_provider;
 }

@@ -92,9 +92,13 @@ const struct util_tunable ofi_tunables[] = {
 			    .help = "Longest sleep of one read of a completion queue. 0: none."},
 	[OFI_TUNE_STATS] =
 		{.name = "FI_WEFT_STATS",
-		 .type = UTIL_TUNE_BOOL,
+		 .type = UTIL_TUNE_ENUM,
 		 .def = "no",
-		 .help = "Print what an endpoint has done when it is closed, to standard "
-			 "error."},
+		 .choices = "no|yes|usr1|usr2",
+		 .help = "Print what an endpoint has done, to standard error: messages "
+			 "by protocol, what became of those that receives had announced, "
+			 "packets sent again, registrations. yes: when it is closed. "
+			 "usr1, usr2: then, and whenever the process gets SIGUSR1 or "
+			 "SIGUSR2, when it next looks for completions."},
 	{0},
 };

@@ -88,6 +88,8 @@ int ofi_watch_progress(struct ofi_watch *w)
 	for (uint32_t i = 0; i < w->n; i++)
 		n += msg_progress(w->ep[i]->msg);
 	util_unlock(&w->lock);
+	if (ofi_stats_asked())
+		ofi_idle_tell();
 	return n;
 }
 

@@ -1,0 +1,61 @@
+/* What endpoints have done, for people to read: when one is closed, and when a signal asks for it.
+ * A signal may come at any time, so its handler only leaves word; the next call of the application
+ * that looks for completions finds it. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+#include "ofi.h"
+
+static atomic_bool asked;
+
+static void on_signal(int number)
+{
+	(void)number;
+	atomic_store(&asked, true);
+}
+
+/* A signal that the application uses stays the application's. */
+static void listen_to(int number)
+{
+	struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, old;
+
+	if (sigaction(number, NULL, &old) || old.sa_flags & SA_SIGINFO ||
+	    old.sa_handler != SIG_DFL || sigaction(number, &sa, NULL))
+		OFI_WARN(CORE, "FI_WEFT_STATS: the signal is in use, and prints nothing\n");
+}
+
+void ofi_stats_init(void)
+{
+	if (ofi_conf.stats == OFI_STATS_USR1)
+		listen_to(SIGUSR1);
+	if (ofi_conf.stats == OFI_STATS_USR2)
+		listen_to(SIGUSR2);
+}
+
+bool ofi_stats_asked(void)
+{
+	/* relaxed: the exchange below decides */
+	return atomic_load_explicit(&asked, memory_order_relaxed) && atomic_exchange(&asked, false);
+}
+
+void ofi_stats_print(struct ofi_ep *ep)
+{
+	struct msg_stats s;
+	uint64_t yields, sleeps;
+
+	msg_ep_stats(ep->msg, &s);
+	ofi_idle_stats(&yields, &sleeps);
+	fprintf(stderr,
+		"weft[%d]: sent %" PRIu64 " eager, %" PRIu64 " read, %" PRIu64 " written, %" PRIu64
+		" put, %" PRIu64 " bytes; received %" PRIu64 ", %" PRIu64 " unexpected, %" PRIu64
+		" bytes; RTRs sent %" PRIu64 ", hit %" PRIu64 ", came %" PRIu64 ", used %" PRIu64
+		", dropped %" PRIu64 ", stale %" PRIu64 "; reads %" PRIu64 ", writes %" PRIu64
+		", atomics %" PRIu64 "; packets %" PRIu64 ", sent again %" PRIu64
+		"; registrations cached %" PRIu64 ", made %" PRIu64 "; yields %" PRIu64
+		", sleeps %" PRIu64 "\n",
+		(int)getpid(), s.eager, s.read, s.written, s.put, s.bytes_sent, s.received,
+		s.unexpected, s.bytes_received, s.rtr_sent, s.rtr_hit, s.rtr_came, s.rtr_used,
+		s.rtr_dropped, s.rtr_stale, s.reads, s.writes, s.atomics, s.packets, s.resent,
+		s.cache_hits, s.cache_misses, yields, sleeps);
+}

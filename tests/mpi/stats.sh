@@ -1,0 +1,34 @@
+#!/bin/bash
+# FI_WEFT_STATS: what endpoints tell of themselves, at the end and when a signal asks.
+: "${SOURCE:?the source tree}" "${BUILD:?the build tree}"
+# shellcheck source=tests/lab/lib.sh
+. "$SOURCE/tests/lab/lib.sh"
+dir=$BUILD/tests/mpi/openmpi
+if [ ! -x "$dir/mpi_p2p" ]; then
+	echo "skipped: there are no MPI programs"
+	exit 77
+fi
+
+run env FI_WEFT_STATS=yes "$WEFT" run -n 2 "$dir/mpi_p2p"
+check_code 0
+check_eq "$(grep -c '^weft\[[0-9]*\]: sent ' <<<"$err")" 2
+# Short and long messages, both sides early: all protocols have had work.
+for what in "sent 0 eager" " 0 read" " 0 put" "hit 0," "packets 0,"; do
+	check_lacks "$err" "$what"
+done
+
+run "$WEFT" run -n 2 "$dir/mpi_p2p"
+check_lacks "$err" "weft["
+
+FI_WEFT_STATS=usr1 "$WEFT" run -n 2 "$dir/mpi_random" -t 4 >"$tmp/out" 2>"$tmp/err" &
+job=$!
+sleep 2
+rank=$(pgrep -P $job -x mpi_random | head -1)
+check_true kill -USR1 "$rank"
+sleep 1
+check_eq "$(grep -c "^weft\[$rank\]: sent " "$tmp/err")" 1
+wait $job
+check_eq "$?" 0
+check_eq "$(grep -c "^weft\[$rank\]: sent " "$tmp/err")" 2
+check_eq "$(grep -c '^weft\[' "$tmp/err")" 3
+finish
