@@ -65,7 +65,7 @@ stage_for_user() {
 	chmod 755 "$tmp"
 	mkdir -p "$stage"/{bin,lib/dv}
 	cp "$build"/bin/weft "$build"/bin/weft-perf "$stage/bin/"
-	cp -L "$build"/lib/{libibverbs.so.1,libweft-probe.so} "$stage/lib/"
+	cp -L "$build"/lib/{libibverbs.so.1,libweft-probe.so,libweft-fi.so} "$stage/lib/"
 	cp -L "$build"/lib/dv/libweftdv.so.1 "$stage/lib/dv/"
 	cp -r "$(dirname "${BASH_SOURCE[0]}")/../../scripts" "$stage/"
 	chmod -R a+rX "$stage"
