@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <ucontext.h>
+#include "util_device.h"
 #include "wire_crc32c.h"
 #include "rnic_mem.h"
 #include "rnic_tune.h"
@@ -62,26 +63,9 @@ void rnic_guard_init(void)
 	pthread_once(&once, install);
 }
 
-/* What a peer reads and writes is ordered by messages that ThreadSanitizer cannot see;
- * to the application these accesses are those of an adapter. */
-#ifdef __SANITIZE_THREAD__
-void AnnotateIgnoreReadsBegin(const char *file, int line);
-void AnnotateIgnoreReadsEnd(const char *file, int line);
-void AnnotateIgnoreWritesBegin(const char *file, int line);
-void AnnotateIgnoreWritesEnd(const char *file, int line);
-#define DEVICE_BEGIN                                                                               \
-	(AnnotateIgnoreReadsBegin(__FILE__, __LINE__),                                             \
-	 AnnotateIgnoreWritesBegin(__FILE__, __LINE__))
-#define DEVICE_END                                                                                 \
-	(AnnotateIgnoreReadsEnd(__FILE__, __LINE__), AnnotateIgnoreWritesEnd(__FILE__, __LINE__))
-#else
-#define DEVICE_BEGIN ((void)0)
-#define DEVICE_END   ((void)0)
-#endif
-
 /* sigsetjmp must be called from the frame that does the work, hence a macro. The
  * fences keep the compiler from moving the work out of the guarded region. (After a
- * fault there is no DEVICE_END: ThreadSanitizer ends all of them before a handler.) */
+ * fault there is no UTIL_DEVICE_END: ThreadSanitizer ends all of them before a handler.) */
 #define GUARDED(work)                                                                              \
 	do {                                                                                       \
 		sigjmp_buf env;                                                                    \
@@ -89,13 +73,13 @@ void AnnotateIgnoreWritesEnd(const char *file, int line);
 			guard = NULL;                                                              \
 			return RNIC_MEM_FAULT;                                                     \
 		}                                                                                  \
-		DEVICE_BEGIN;                                                                      \
+		UTIL_DEVICE_BEGIN;                                                                 \
 		guard = &env;                                                                      \
 		atomic_signal_fence(memory_order_seq_cst);                                         \
 		work;                                                                              \
 		atomic_signal_fence(memory_order_seq_cst);                                         \
 		guard = NULL;                                                                      \
-		DEVICE_END;                                                                        \
+		UTIL_DEVICE_END;                                                                   \
 	} while (0)
 
 enum rnic_mem_error rnic_guard_copy(void *dst, const void *src, size_t len)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include "util_device.h"
 
 /* Pieces per system call. The kernel would take 1024, but their cost is in the pages. */
 #define WINDOW 64
@@ -66,8 +67,11 @@ int shm_copy_from(pid_t pid, struct shm_vec local, struct shm_vec remote)
 		return -EINVAL;
 	while (left > 0) {
 		unsigned long nl = window(&l, lw), nr = window(&r, rw);
-		ssize_t done = process_vm_readv(pid, lw, nl, rw, nr, 0);
+		ssize_t done;
 
+		UTIL_DEVICE_BEGIN;
+		done = process_vm_readv(pid, lw, nl, rw, nr, 0);
+		UTIL_DEVICE_END;
 		if (done < 0) {
 			if (errno == EINTR)
 				continue;

@@ -12,14 +12,6 @@
 
 #define PATIENCE (20 * UTIL_NS_PER_S)
 
-/* What a peer writes into our memory is ordered by messages that ThreadSanitizer can not see. The
- * device hides its accesses, but for those that the kernel makes for it. */
-const char *__tsan_default_suppressions(void);
-__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void)
-{
-	return "race:shm_copy_from\n";
-}
-
 void check(bool ok, const char *what, const char *file, int line)
 {
 	if (ok)
