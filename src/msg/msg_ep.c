@@ -403,8 +403,6 @@ int msg_cancel(struct msg_ep *ep, struct msg_op *op)
 
 void msg_ep_stats(struct msg_ep *ep, struct msg_stats *out)
 {
-	struct weftdv_rd_stats rd;
-
 	util_lock(&ep->lock);
 	*out = ep->stats;
 	out->rtr_came = ep->spec.came;
@@ -413,10 +411,8 @@ void msg_ep_stats(struct msg_ep *ep, struct msg_stats *out)
 	out->rtr_stale = ep->spec.stale;
 	out->stops = ep->adapt.stops;
 	out->resumptions = ep->adapt.resumptions;
-	if (ep->port == &msg_port_rd && !msg_verbs_dv()->query_rd(ep->qp, &rd)) {
-		out->packets = rd.sent;
-		out->resent = rd.resent;
-	}
+	if (ep->port->stats)
+		ep->port->stats(ep, out);
 	util_unlock(&ep->lock);
 	util_lock(&ep->dev->cache_lock);
 	out->cache_hits = ep->dev->cache.stats.hits;

@@ -196,6 +196,8 @@ bool msg_rx_early_parts(struct msg_ep *ep, struct msg_multi *m);
 /* ---- msg_rdma.c: data on the way ---- */
 /* From where it stopped for want of room. */
 void msg_rdma_go_on(struct msg_ep *ep, struct msg_op *op);
+/* To or from where a packet says. */
+void msg_rdma_start(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p);
 void msg_rdma_done(struct msg_ep *ep, struct msg_op *op, int err);
 /* Makes the operation's memory known to a peer, for a while. */
 int msg_expose(struct msg_ep *ep, struct msg_op *op, bool write, uint64_t len, struct msg_pkt *p);

@@ -15,6 +15,7 @@
 
 struct msg_ep;
 struct msg_pkt;
+struct msg_stats;
 
 struct msg_port {
 	/* Makes ep->cq, ep->qp and what belongs to them; sets ep->max_inline. 0 or -errno. */
@@ -36,6 +37,9 @@ struct msg_port {
 	uint32_t (*source)(struct msg_ep *ep, const struct ibv_wc *wc, const struct msg_pkt *p);
 	/* Whether that comes from this peer. */
 	bool (*is_from)(const struct msg_ep *ep, const struct ibv_wc *wc, uint32_t peer);
+
+	/* What it knows of packets. NULL: nothing. */
+	void (*stats)(const struct msg_ep *ep, struct msg_stats *out);
 
 	/* Whatever fails, the connection is gone, and the peer with it. */
 	bool connected;

@@ -96,6 +96,16 @@ static bool rd_is_from(const struct msg_ep *ep, const struct ibv_wc *wc, uint32_
 	return ep->peers[peer].addr.qpn == wc->src_qp;
 }
 
+static void rd_stats(const struct msg_ep *ep, struct msg_stats *out)
+{
+	struct weftdv_rd_stats rd;
+
+	if (msg_verbs_dv()->query_rd(ep->qp, &rd))
+		return;
+	out->packets = rd.sent;
+	out->resent = rd.resent;
+}
+
 const struct msg_port msg_port_rd = {
 	.open = rd_open,
 	.close = rd_close,
@@ -103,4 +113,5 @@ const struct msg_port msg_port_rd = {
 	.post_recv = rd_post_recv,
 	.source = rd_source,
 	.is_from = rd_is_from,
+	.stats = rd_stats,
 };

@@ -85,6 +85,16 @@ void msg_rdma_go_on(struct msg_ep *ep, struct msg_op *op)
 		ended(ep, op);
 }
 
+void msg_rdma_start(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p)
+{
+	op->len = op->off = op->next = 0;
+	op->n_remote = p->n_seg < MSG_IOV ? p->n_seg : MSG_IOV;
+	for (unsigned int i = 0; i < op->n_remote; i++)
+		op->remote[i] = (struct msg_remote){
+			.addr = p->seg[i].addr, .len = p->seg[i].len, .key = p->seg[i].key};
+	msg_rdma_go_on(ep, op);
+}
+
 void msg_rdma_done(struct msg_ep *ep, struct msg_op *op, int err)
 {
 	if (!op->err)

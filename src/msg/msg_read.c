@@ -54,12 +54,7 @@ void msg_read_finish(struct msg_ep *ep, struct msg_op *op)
 
 void msg_read_start(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p)
 {
-	op->len = op->off = op->next = 0;
 	op->peer_id = p->id;
 	op->phase = MSG_PHASE_READ;
-	op->n_remote = p->n_seg < MSG_IOV ? p->n_seg : MSG_IOV;
-	for (unsigned int i = 0; i < op->n_remote; i++)
-		op->remote[i] = (struct msg_remote){
-			.addr = p->seg[i].addr, .len = p->seg[i].len, .key = p->seg[i].key};
-	msg_rdma_go_on(ep, op);
+	msg_rdma_start(ep, op, p);
 }

@@ -33,12 +33,7 @@ void msg_write_start(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p)
 	msg_id_free(ep, op);
 	op->peer_id = p->id2;
 	op->phase = MSG_PHASE_WRITE;
-	op->len = op->off = op->next = 0;
-	op->n_remote = p->n_seg < MSG_IOV ? p->n_seg : MSG_IOV;
-	for (unsigned int i = 0; i < op->n_remote; i++)
-		op->remote[i] = (struct msg_remote){
-			.addr = p->seg[i].addr, .len = p->seg[i].len, .key = p->seg[i].key};
-	msg_rdma_go_on(ep, op);
+	msg_rdma_start(ep, op, p);
 }
 
 /* ---- the receiver ---- */

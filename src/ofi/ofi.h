@@ -363,6 +363,10 @@ extern struct fi_ops_cm ofi_cm_ops;
 extern struct fi_ops_ep ofi_ep_ops;
 
 /* What is not there (ofi_nosys.c). */
+/* In words, and into buf, if there is one. */
+const char *ofi_strerror(int prov_errno, char *buf, size_t len);
+/* When a wait of so many milliseconds is over; UINT64_MAX: never. */
+uint64_t ofi_deadline(int timeout);
 int ofi_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int ofi_no_control(struct fid *fid, int command, void *arg);
 int ofi_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);

@@ -70,8 +70,7 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct ofi_cntr *c = of(fid);
 	uint64_t errors = atomic_load(&c->errors);
-	uint64_t end =
-		timeout < 0 ? UINT64_MAX : util_now_ns() + (uint64_t)timeout * UTIL_NS_PER_MS;
+	uint64_t end = ofi_deadline(timeout);
 
 	for (unsigned int i = 0;; i++) {
 		uint64_t now;

@@ -201,8 +201,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 			    const void *cond, int timeout)
 {
 	struct ofi_cq *cq = container_of(fid, struct ofi_cq, fid);
-	uint64_t end =
-		timeout < 0 ? UINT64_MAX : util_now_ns() + (uint64_t)timeout * UTIL_NS_PER_MS;
+	uint64_t end = ofi_deadline(timeout);
 
 	(void)cond; /* a threshold is a wish */
 	if (cq->wait_obj == FI_WAIT_NONE)
@@ -246,9 +245,7 @@ static const char *cq_strerror(struct fid_cq *fid, int prov_errno, const void *e
 {
 	(void)fid;
 	(void)err_data;
-	if (buf && len)
-		snprintf(buf, len, "%s", fi_strerror(prov_errno));
-	return fi_strerror(prov_errno);
+	return ofi_strerror(prov_errno, buf, len);
 }
 
 static struct fi_ops_cq cq_ops = {

@@ -89,8 +89,7 @@ static ssize_t eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size_t l
 			uint64_t flags)
 {
 	struct ofi_eq *eq = container_of(fid, struct ofi_eq, fid);
-	uint64_t end =
-		timeout < 0 ? UINT64_MAX : util_now_ns() + (uint64_t)timeout * UTIL_NS_PER_MS;
+	uint64_t end = ofi_deadline(timeout);
 	struct pollfd p = {.fd = eq->event, .events = POLLIN};
 
 	if (eq->wait_obj == FI_WAIT_NONE)
@@ -114,9 +113,7 @@ static const char *eq_strerror(struct fid_eq *fid, int prov_errno, const void *e
 {
 	(void)fid;
 	(void)err_data;
-	if (buf && len)
-		snprintf(buf, len, "%s", fi_strerror(prov_errno));
-	return fi_strerror(prov_errno);
+	return ofi_strerror(prov_errno, buf, len);
 }
 
 static struct fi_ops_eq eq_ops = {
