@@ -1,16 +1,11 @@
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "util_clock.h"
 #include "util_log.h"
@@ -19,14 +14,6 @@
 #include "rnic_table.h"
 #include "rnic_tune.h"
 
-/* A poller that was here this recently will be here again. Longer than the time that
- * an application needs between two polls, shorter than anybody notices. */
-#define POLLER_NS (50 * UTIL_NS_PER_US)
-/* How often a parked thread looks whether the polling has stopped. It starts short,
- * doubles while polling goes on, and is cut when work was found waiting afterwards: some
- * programs poll for a completion and then spin on memory. */
-#define PARK_MIN_NS (50 * UTIL_NS_PER_US)
-#define PARK_MAX_NS (2 * UTIL_NS_PER_MS)
 /* Empty polls in a row before the poller offers its core to others: few when somebody
  * took the offer last time, many when nobody did, because asking costs latency. */
 #define YIELD_MIN      8
@@ -37,16 +24,10 @@
 #define HOLD_NS (2 * UTIL_NS_PER_US)
 /* And how long while more keeps coming. */
 #define HOLD_MAX_NS (50 * UTIL_NS_PER_US)
-/* After work the thread looks again for this long, offering the core each time, before
- * it blocks: the answer to what it just sent is often that close, and waking up costs
- * more than looking. */
-#define LINGER_NS (20 * UTIL_NS_PER_US)
 /* Passes between two looks at epoll: at most this many, ... */
 #define ASK_EVERY_MAX 32
 /* ... twice as many after this many looks in vain. */
 #define ASK_MISSES 16
-/* How long the thread leaves the lock to others who have waited for it. */
-#define GIVE_WAY_NS (20 * UTIL_NS_PER_US)
 /* Polls of rings for one look at the clock. */
 #define CLOCK_EVERY 8
 /* Looks at rings in a pass that finds nothing: the rest of a poll takes as long as all of them. */
@@ -58,11 +39,6 @@
 
 static pthread_mutex_t global = PTHREAD_MUTEX_INITIALIZER;
 static struct rnic_engine *engine; /* of this process; protected by global */
-
-static void futex(atomic_uint *word, int op, unsigned int value, const struct timespec *timeout)
-{
-	syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
-}
 
 /* ---- the epoll set ---- */
 
@@ -357,6 +333,7 @@ bool rnic_engine_poll(struct rnic_engine *e)
 	/* relaxed: a hint to the progress thread, nothing is published with it. Given
 	 * before the lock is had: the thread that holds it shall make way. */
 	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
+	rnic_poller_is(e);
 	if (util_lock_wanted(&e->lock))
 		sched_yield();
 	if (!util_trylock(&e->lock)) {
@@ -386,91 +363,7 @@ void rnic_due_add(struct rnic_engine *e, struct rnic_due *d, uint64_t now)
 		rnic_engine_kick(e);
 }
 
-/* ---- the progress thread ---- */
-
-void rnic_engine_kick(struct rnic_engine *e)
-{
-	uint64_t one = 1;
-
-	atomic_store_explicit(&e->watch_until, 0, memory_order_relaxed); /* one is enough */
-	if (write(e->wakefd, &one, sizeof(one)) < 0)
-		return; /* EAGAIN: the counter is already non-zero, which wakes as well */
-}
-
-void rnic_engine_unpark(struct rnic_engine *e)
-{
-	atomic_store_explicit(&e->last_poll, 0, memory_order_relaxed);
-	if (atomic_exchange_explicit(&e->parked, 0, memory_order_relaxed))
-		futex(&e->parked, FUTEX_WAKE, 1, NULL);
-}
-
-static bool poller_active(struct rnic_engine *e, uint64_t now)
-{
-	uint64_t last = atomic_load_explicit(&e->last_poll, memory_order_relaxed);
-
-	return last && (last >= now || now - last < POLLER_NS);
-}
-
-static void park(struct rnic_engine *e)
-{
-	struct timespec ts = {.tv_nsec = (long)e->park_ns};
-
-	if (2 * e->park_ns <= e->park_max_ns)
-		e->park_ns *= 2;
-	/* The cut heals slowly: an eighth for each time that it was not needed. */
-	if (e->park_max_ns < PARK_MAX_NS)
-		e->park_max_ns += e->park_max_ns / 8;
-	atomic_store_explicit(&e->parked, 1, memory_order_relaxed);
-	futex(&e->parked, FUTEX_WAIT, 1, &ts);
-	atomic_store_explicit(&e->parked, 0, memory_order_relaxed);
-}
-
-/* Blocks until a socket or a timer has something; false: it cannot. Only learns that there is
- * something: the events themselves are fetched under the lock, so that none can name an object that
- * is gone by then. */
-static bool watch(struct rnic_engine *e, uint64_t next)
-{
-	/* Kicks come on a descriptor of their own, which nobody else reads: a kick that a
-	 * poller swallowed would leave the thread asleep. */
-	struct pollfd pfd[] = {{.fd = e->epfd, .events = POLLIN},
-			       {.fd = e->wakefd, .events = POLLIN}};
-	struct timespec ts, *timeout = NULL;
-	uint64_t kicks;
-
-	if (next != UINT64_MAX) {
-		uint64_t now = util_now_ns(), left = next > now ? next - now : 0;
-
-		ts.tv_sec = (time_t)(left / UTIL_NS_PER_S);
-		ts.tv_nsec = (long)(left % UTIL_NS_PER_S);
-		timeout = &ts;
-	}
-	e->park_ns = PARK_MIN_NS;
-	if (ppoll(pfd, 2, timeout, NULL) > 0) {
-		if ((pfd[0].revents | pfd[1].revents) & POLLNVAL)
-			return false;
-		while (pfd[1].revents && read(e->wakefd, &kicks, sizeof(kicks)) > 0)
-			;
-	}
-	/* relaxed: who arms a timer or owes something from here on need not wake us, we
-	 * are going to look under the lock anyway */
-	atomic_store_explicit(&e->watch_until, 0, memory_order_relaxed);
-	return true;
-}
-
-/* The application has closed descriptors that were not its own (closefrom(3) does that).
- * Their numbers may be anybody's by now: nothing is touched any more. */
-static void robbed(struct rnic_engine *e)
-{
-	util_log(UTIL_LOG_ERROR, "the program has closed the device's descriptors; the device is "
-				 "dead, calls fail with EIO");
-	rnic_lock(e);
-	e->dead = true;
-	rnic_unlock(e);
-}
-
-/* A pass of the thread, which has the lock. Returns when it next has to be there, 0 for
- * at once. */
-static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
+uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now)
 {
 	uint64_t next = 0;
 
@@ -492,70 +385,17 @@ static uint64_t thread_pass(struct rnic_engine *e, uint64_t now)
 	return next;
 }
 
-/* The thread has the lock nearly all the time while there is work. A caller who has waited for it,
- * and has been woken, needs a moment to get here. */
-static bool get_lock(struct rnic_engine *e)
-{
-	const struct timespec moment = {.tv_nsec = GIVE_WAY_NS};
-
-	if (util_lock_wanted(&e->lock))
-		nanosleep(&moment, NULL);
-	return util_trylock(&e->lock);
-}
-
-static void *thread_main(void *arg)
-{
-	struct rnic_engine *e = arg;
-	uint64_t busy = 0; /* when there last was something to do */
-	bool parked = false;
-
-	while (!atomic_load(&e->stop)) {
-		uint64_t now = util_now_ns(), next;
-
-		/* Never queues for the lock. Who has it makes progress anyway, or will not be
-		 * long. */
-		if (poller_active(e, now) || !get_lock(e)) {
-			park(e);
-			parked = true;
-			continue;
-		}
-		next = thread_pass(e, now);
-		if (!next && parked)
-			e->park_ns = e->park_max_ns = PARK_MIN_NS;
-		parked = false;
-		if (!next)
-			busy = now;
-		else if (now - busy < LINGER_NS && now < next)
-			sched_yield();
-		else if (!watch(e, next)) {
-			robbed(e);
-			break;
-		}
-	}
-	return NULL;
-}
-
 int rnic_engine_start(struct rnic_engine *e)
 {
-	sigset_t all, old;
 	int err = 0;
 
 	pthread_mutex_lock(&global);
 	if (e->use_thread && !e->has_thread) {
-		/* Signals belong to the application's threads. */
-		sigfillset(&all);
-		sigdelset(&all, SIGSEGV); /* rnic_guard.c */
-		sigdelset(&all, SIGBUS);
-		pthread_sigmask(SIG_SETMASK, &all, &old);
-		err = pthread_create(&e->thread, NULL, thread_main, e);
-		pthread_sigmask(SIG_SETMASK, &old, NULL);
-		if (!err) {
-			e->has_thread = true;
-			pthread_setname_np(e->thread, "weft-progress");
-		}
+		err = rnic_thread_start(e);
+		e->has_thread = !err;
 	}
 	pthread_mutex_unlock(&global);
-	return -err;
+	return err;
 }
 
 /* ---- life and death ---- */
@@ -622,8 +462,6 @@ static struct rnic_engine *engine_new(void)
 	list_init(&e->conns);
 	list_init(&e->listeners);
 	list_init(&e->groups);
-	e->park_ns = PARK_MIN_NS;
-	e->park_max_ns = PARK_MAX_NS;
 	e->ask_every = e->ask_in = 1;
 	atomic_store(&e->yield_after, YIELD_MIN);
 	e->max_strangers = strangers();

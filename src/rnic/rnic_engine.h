@@ -9,8 +9,9 @@
  * every packet steals the core of the poller that would have taken that packet
  * anyway, so while somebody polls, the thread is *parked*: it does not watch the
  * sockets, it only looks from time to time (park interval) whether the polling has
- * stopped. When it has, the thread *watches*: it blocks on the epoll set without any
- * timeout of its own and costs nothing.
+ * stopped. A poller that has lost its core has not stopped: where there are more processes than
+ * cores it comes back, after those that it waits for. When it has stopped, the thread *watches*: it
+ * blocks on the epoll set without any timeout of its own and costs nothing.
  *
  * Lock order: engine, then receive queue, then completion queue, then channel.
  */
@@ -117,7 +118,14 @@ struct rnic_engine {
 	atomic_bool stop;
 	pthread_t thread;
 	atomic_uint_fast64_t last_poll; /* when an application thread last ran a pass */
-	atomic_uint parked;             /* futex: 1 while the thread is parked */
+	atomic_int poller;              /* the clock of its CPU time */
+	atomic_uint polls; /* since the application was about to sleep; up to a limit */
+	struct {
+		uint64_t last, at, cpu;
+		clockid_t clock;
+		bool again; /* soon */
+	} look;             /* of the thread at a poller that has stayed away */
+	atomic_uint parked; /* futex: 1 while the thread is parked */
 	/* When the watching thread wakes by itself; 0 while it does not watch. Written
 	 * under the lock, or by the thread when it stops watching. */
 	atomic_uint_fast64_t watch_until;
@@ -160,9 +168,16 @@ void rnic_leave(struct rnic_engine *e);
 /* One pass by an application thread. Returns false when another thread is at it. */
 bool rnic_engine_poll(struct rnic_engine *e);
 
+/* ---- rnic_thread.c ---- */
 /* The application is about to sleep: the progress thread takes over at once. Needs
  * no lock. */
 void rnic_engine_unpark(struct rnic_engine *e);
+int rnic_thread_start(struct rnic_engine *e);
+/* The calling thread polls: the progress thread looks at its clock. */
+void rnic_poller_is(struct rnic_engine *e);
+/* A pass of the progress thread, which has the lock and loses it. Returns when it next has to be
+ * there, 0 for at once. */
+uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now);
 
 /* Starts the progress thread if it is wanted and not there yet. 0 or -errno. */
 int rnic_engine_start(struct rnic_engine *e);
