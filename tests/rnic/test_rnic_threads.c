@@ -453,6 +453,33 @@ static void test_silent_target(void **state)
 	pair_close(&p);
 }
 
+/* Whoever polled a moment ago may work or sleep now. The thread takes over from both; from one who
+ * sleeps later, because it could as well have lost its core, and come back. */
+static void test_poller_goes(void **state)
+{
+	struct rig_opts o = rig_defaults();
+	struct ibv_wc wc;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, &o);
+	for (uint64_t i = 0; i < 20; i++) {
+		uint8_t mark = (uint8_t)(i + 1);
+
+		for (int k = 0; k < 1000; k++)
+			CHECK_EQ(ibv_poll_cq(p.b.scq, 1, &wc), 0);
+		memset(p.a.buf, mark, 64);
+		end_write(&p.a, i, 0, 64, 0);
+		if (i % 2)
+			rig_wait_byte(p.b.buf + 63, mark);
+		else
+			rig_sleep_ms(RIG_TSAN ? 500 : 100);
+		CHECK_EQ(rig_peek(p.b.buf + 63), mark);
+	}
+	expect_run(p.a.scq, 0, 20, IBV_WC_SUCCESS);
+	pair_close(&p);
+}
+
 /* Without a thread nothing moves, except inside of ibv_poll_cq. */
 static void test_no_thread(void **state)
 {
@@ -491,6 +518,7 @@ int main(void)
 		RIG_TEST(test_error_under_load),
 		RIG_TEST(test_registration_under_load),
 		RIG_TEST(test_silent_target),
+		RIG_TEST(test_poller_goes),
 		RIG_TEST(test_no_thread),
 	};
 
