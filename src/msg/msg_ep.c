@@ -316,7 +316,9 @@ int msg_post_recv(struct msg_ep *ep, struct msg_op *op)
 
 	start_recv(op);
 	util_lock(&ep->lock);
-	progress(ep);
+	/* A message that is announced needs no RTR. For short ones there is none anyway. */
+	if (op->room > ep->conf.eager_max)
+		progress(ep);
 	err = post_recv(ep, op);
 	util_unlock(&ep->lock);
 	return err;

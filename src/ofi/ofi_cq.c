@@ -8,13 +8,23 @@
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
+/* With the lock held, so two plain halves will do. Who sleeps looks at the number after it has
+ * armed the endpoints, with their locks, one of which whoever pushes has: either it sees the entry,
+ * or it is seen to be armed. */
+static void count_add(struct ofi_cq *cq, int n)
+{
+	uint32_t old = atomic_load_explicit(&cq->count, memory_order_relaxed);
+
+	atomic_store_explicit(&cq->count, old + (uint32_t)n, memory_order_release);
+}
+
 void ofi_cq_push(struct ofi_cq *cq, struct ofi_op *op)
 {
 	op->next = NULL;
 	util_lock(&cq->lock);
 	*cq->tail = op;
 	cq->tail = &op->next;
-	atomic_fetch_add(&cq->count, 1);
+	count_add(cq, 1);
 	util_unlock(&cq->lock);
 	ofi_watch_notify(&cq->watch);
 	ofi_idle_notify();
@@ -28,7 +38,7 @@ void ofi_cq_forget(struct ofi_cq *cq, struct ofi_ep *ep)
 	while (*at) {
 		if ((*at)->ep == ep) {
 			*at = (*at)->next;
-			atomic_fetch_sub(&cq->count, 1);
+			count_add(cq, -1);
 		} else {
 			at = &(*at)->next;
 		}
@@ -93,7 +103,7 @@ static struct ofi_op *take(struct ofi_cq *cq, size_t max, bool *failed)
 		cq->head = rest;
 		if (!rest)
 			cq->tail = &cq->head;
-		atomic_fetch_sub(&cq->count, n);
+		count_add(cq, -(int)n);
 	}
 	util_unlock(&cq->lock);
 	return n ? first : NULL;
@@ -161,7 +171,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 		cq->head = op->next;
 		if (!cq->head)
 			cq->tail = &cq->head;
-		atomic_fetch_sub(&cq->count, 1);
+		count_add(cq, -1);
 	} else {
 		op = NULL;
 	}

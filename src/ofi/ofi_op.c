@@ -139,13 +139,20 @@ static ssize_t discard(struct ofi_ep *ep, struct msg_early *claimed)
 /* It is over, without the engine. */
 static void finish(struct ofi_op *op)
 {
+	struct ofi_cq *cq = op->cq;
+
 	/* Nothing of a message is in the application's buffer. */
 	op->op.iov[0].iov_base = NULL;
 	op->op.over = 0;
-	if (op->op.err || op->report)
-		ofi_cq_push(op->cq, op);
-	else
+	if (!op->op.err && !op->report) {
 		ofi_op_free(op);
+		return;
+	}
+	ofi_cq_push(cq, op);
+	/* The engine's lock is not there to put this in order for one who falls asleep. */
+	atomic_thread_fence(memory_order_seq_cst);
+	ofi_watch_notify(&cq->watch);
+	ofi_idle_notify();
 }
 
 /* The result of a look is a completion like others; that of one in vain is an error. */
