@@ -1,9 +1,9 @@
 #!/bin/bash
 # The benchmark: raw sockets and the software RNIC side by side, between two network
-# namespaces on this machine, with the targets as PASS or MISS. Everything that it starts
-# it also ends; every part has a time limit.
+# namespaces on this machine, then MPI on Weft beside other stacks, with the targets as PASS
+# or MISS. Everything that it starts it also ends; every part has a time limit.
 #
-#   scripts/bench.sh [--quick] [--hop] [--raw] [--no-pin] [--strict] [--out DIR]
+#   scripts/bench.sh [--quick] [--mpi | --no-mpi] [--hop] [--raw] [--no-pin] [--strict] [--out DIR]
 set -uo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 
@@ -12,9 +12,13 @@ usage() {
 Usage: scripts/bench.sh [OPTION]...
 
 Measures latency, bandwidth, memory and sockets per connection or peer, and the cost of being
-idle; prints tables and leaves JSON (and SVG, where gnuplot is installed) in build/bench.
+idle; of MPI latency and bandwidth, overlap of communication and computation, and memory, beside
+Open MPI's own transports and libfabric's. Prints tables and leaves JSON (and SVG, where gnuplot is
+installed) in build/bench.
 
-  --quick     half a minute instead of some minutes
+  --quick     three minutes instead of fifteen
+  --mpi       MPI only (src/bench/bench_mpi.sh measures single parts of it)
+  --no-mpi    without MPI: half a minute, or five
   --hop       a router namespace between the two hosts
   --raw       sockets only, without the software RNIC
   --no-pin    let the scheduler place the processes
@@ -23,13 +27,15 @@ idle; prints tables and leaves JSON (and SVG, where gnuplot is installed) in bui
 END
 }
 
-quick=no hop=no raw=no out=$top/build/bench
+quick=no hop=no raw=no device=yes mpi=yes out=$top/build/bench
 perf_options=() report_options=() args=()
 for ((i = 1; i <= $#; i++)); do
 	case ${!i} in
 	--quick) quick=yes ;;
 	--hop) hop=yes ;;
-	--raw) raw=yes ;;
+	--raw) raw=yes mpi=no ;;
+	--mpi) device=no ;;
+	--no-mpi) mpi=no ;;
 	--no-pin) perf_options+=(--no-pin) ;;
 	--strict) report_options+=(--strict) ;;
 	--out)
@@ -281,6 +287,26 @@ same_host() {
 	files+=("$out/same-host.json")
 }
 
+# MPI, with programs and labs of its own.
+mpi_stacks() {
+	local json options=(-o "$out")
+	[ $quick = no ] || options+=(-q)
+	if [ ! -x "$BUILD/bin/weft-mpi-perf.openmpi" ] || ! command -v mpirun >/dev/null; then
+		echo "# MPI is left out: Weft was built without Open MPI, or it is gone (Debian:"
+		echo "# openmpi-bin libopenmpi-dev; then build again)"
+		echo
+		return
+	fi
+	rm -f "$out"/mpi-*.json
+	WEFT_BUILD=$BUILD src/bench/bench_mpi.sh "${options[@]}" </dev/null &
+	client_pid=$!
+	wait "$client_pid" || failed=1
+	client_pid=''
+	for json in "$out"/mpi-*.json; do
+		[ ! -s "$json" ] || files+=("$json")
+	done
+}
+
 # One document of all parts, made of whole documents.
 combine() {
 	local f comma=
@@ -312,6 +338,30 @@ set key outside right
 set grid
 stats "$out/$1.dat" using 1 nooutput
 plot for [i=0:STATS_blocks-2] "$out/$1.dat" index i using 1:2 with linespoints title columnheader(1)
+END
+}
+
+# The four cases of overlap, each with a line for every stack.
+plot_overlap() {
+	command -v gnuplot >/dev/null && [ -s "$out/mpi-overlap.json" ] || return 0
+	"$PERF" plot "$out/mpi-overlap.json" >"$out/mpi-overlap.dat" || return 0
+	(cd "$out" && gnuplot 2>/dev/null) <<'END' || progress "gnuplot could not draw mpi-overlap.svg"
+set terminal svg size 1000,700 noenhanced
+set output "mpi-overlap.svg"
+set multiplot layout 2,2 title "Overlap of communication and computation, 1 Gbit/s"
+set logscale x 2
+set format x "%.0b%B"
+set xrange [49152:11000000]
+set yrange [-5:105]
+set xlabel "message size [bytes]"
+set ylabel "overlap [%]"
+set key center right
+set grid
+line(stack, case) = sprintf("< awk '$0 == \"%s/%s\" { on = 1; next } !NF { on = 0 } on' mpi-overlap.dat; echo", stack, case)
+do for [case in "receiver-early/receiver receiver-early/sender sender-early/receiver sender-early/sender"] {
+	set title case
+	plot for [stack in "tcp weft weft-off"] line(stack, case) using 1:2 with linespoints title stack
+}
 END
 }
 
@@ -386,16 +436,31 @@ main() {
 			exit 1
 		fi
 	fi
-	echo "Raw sockets and the software RNIC side by side"
-	echo "$(where); $(nproc) cores, Linux $(uname -r)"
-	echo
-	measure_all
-	[ $raw = yes ] || same_host
+	if [ $device = yes ]; then
+		echo "Raw sockets and the software RNIC side by side"
+		echo "$(where); $(nproc) cores, Linux $(uname -r)"
+		echo
+		measure_all
+		[ $raw = yes ] || same_host
+	fi
+	if [ $mpi = yes ]; then
+		echo "MPI on Weft and on other stacks side by side"
+		echo "labs, network namespaces with a switch between them; $(nproc) cores, Linux $(uname -r)"
+		echo
+		mpi_stacks
+	fi
+	if [ ${#files[@]} -eq 0 ]; then
+		progress "nothing was measured"
+		exit 1
+	fi
 	combine
 	plot latency "Latency, half a round trip" "microseconds"
 	plot bandwidth "Bandwidth" "MB/s"
 	plot transports-latency "UD, RD and RC: latency, half a round trip" "microseconds"
 	plot transports-bandwidth "UD, RD and RC: bandwidth" "MB/s"
+	plot mpi-wire-latency "MPI between two hosts: latency, half a round trip" "microseconds"
+	plot mpi-wire-bandwidth "MPI between two hosts: bandwidth" "MB/s"
+	plot_overlap
 	"$PERF" report "${report_options[@]}" "${files[@]}"
 	local result=$?
 	echo

@@ -16,7 +16,7 @@ packages_of() {
 		libjansson-dev libmnl-dev libcmocka-dev libfabric-dev ibverbs-utils ;;
 	# iputils-ping: what the README tries on a lab
 	demo) echo perftest iproute2 util-linux openmpi-bin libopenmpi-dev iputils-ping ;;
-	bench) echo iproute2 util-linux gnuplot-nox ucx-utils ;;
+	bench) echo iproute2 util-linux gnuplot-nox ucx-utils openmpi-bin libopenmpi-dev ;;
 	test) echo perftest ibverbs-utils iproute2 util-linux procps jq tshark ucx-utils \
 		openmpi-bin libopenmpi-dev mpich libmpich-dev iputils-ping fping traceroute \
 		iperf3 libxml2-utils libfabric-bin ;;

@@ -1,8 +1,7 @@
 #!/bin/bash
 # MPI stacks side by side: weft-mpi-perf on each of them in turn, round by round, so that what slows
-# a round slows all. Prints a line for each kind, key and stack: the median of the rounds, and that
-# of the ratios to the first stack in the same round, with the quartiles. Labs that it makes it also
-# takes down; every run has a time limit. Percentages have no ratio.
+# a round slows all. Every run leaves a JSON document; `weft-perf mpi` makes tables of them, with
+# the targets as PASS or MISS. Labs that it makes it also takes down; every run has a time limit.
 set -uo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 
@@ -11,226 +10,334 @@ usage() {
 Usage: src/bench/bench_mpi.sh [OPTIONS] [PART]...
 
 Parts (all, if none is named):
-  wire      latency and bandwidth between two hosts, unshaped
-  late      a ping-pong that speculation can not help, unshaped
-  overlap   overlap of communication and computation, 1 Gbit/s
-  progress  latency while one side computes, 1 Gbit/s
-  exchange  programs that compute and exchange, 1 Gbit/s
-  host      latency on one host, 16 ranks in MPI_Alltoall, memory of 4 and 16 ranks
+  wire         latency and bandwidth between two hosts, unshaped, beside raw sockets
+  speculation  a ping-pong that speculation can not help, unshaped
+  overlap      overlap of communication and computation, 1 Gbit/s
+  progress     latency while one side computes, 1 Gbit/s
+  exchange     programs that compute and exchange, 1 Gbit/s
+  host         latency on one host, 16 ranks in MPI_Alltoall
+  memory       of a process with 4, 16 and 64 ranks on four hosts
 
 Options:
-  -r N            rounds (3)
+  -r N            rounds (as many as each part needs)
   -s "STACK ..."  of sm (Open MPI's shared memory), tcp (Open MPI's TCP), net and rxm (libfabric's
-                  net and tcp;ofi_rxm), weft, and weft-off (without speculation and progress
-                  thread); ratios are to the first ("tcp net rxm weft weft-off", on one host
-                  "sm tcp weft"; stacks that are not there are left out)
-  -q              a short run: fewer sizes and iterations
-  -o FILE         keep the values of all rounds: round, stack, kind, key, value
+                  net and tcp;ofi_rxm), weft, weft-nospec (without speculation), weft-always (whose
+                  speculation does not adapt), weft-off (without speculation and progress thread)
+                  and weft-rc (connections instead of datagrams); instead of those that each part
+                  compares
+  -q              a short run: fewer rounds, sizes and iterations
+  -o DIR          keep the results there, as mpi-SERIES.json
   -h              this text
+
+Exit status: 0 measured, 1 something could not be measured, 2 wrong usage.
 END
 }
 
 BUILD=${WEFT_BUILD:-$top/build}
 WEFT=$BUILD/bin/weft
-PERF=$BUILD/bin/weft-mpi-perf.openmpi
-rounds=3 stacks='' quick=no raw=''
+PERF=$BUILD/bin/weft-perf
+MPI_PERF=$BUILD/bin/weft-mpi-perf.openmpi
+rounds='' stacks='' quick=no out=''
 while getopts r:s:qo:h c; do
 	case $c in
 	r) rounds=$OPTARG ;;
 	s) stacks=$OPTARG ;;
 	q) quick=yes ;;
-	o) raw=$OPTARG ;;
+	o) out=$OPTARG ;;
 	h) usage && exit 0 ;;
 	*) usage >&2 && exit 2 ;;
 	esac
 done
 shift $((OPTIND - 1))
-[ $# -gt 0 ] || set -- wire late overlap progress exchange host
-for program in "$WEFT" "$PERF"; do
+[ $# -gt 0 ] || set -- wire speculation overlap progress exchange host memory
+for program in "$WEFT" "$PERF" "$MPI_PERF"; do
 	[ -x "$program" ] || { echo "bench_mpi: no $program; build it first" >&2 && exit 1; }
 done
 
 tmp=$(mktemp -d)
-labs=()
+lab='' run_pid='' server_pid=''
+limit=120 # seconds for one run, with all that comes before and after it
+failed=0
+
+say() { echo "bench_mpi: $*" >&2; }
+
+lab_down() {
+	[ -z "$lab" ] || "$WEFT" lab down "$lab" >/dev/null
+	lab=''
+}
+
 cleanup() {
-	local lab
+	local pid
 	trap - EXIT INT TERM
-	for lab in "${labs[@]}"; do
-		"$WEFT" lab down "$lab" >/dev/null
+	for pid in $run_pid $server_pid; do
+		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
 	done
+	lab_down
 	rm -rf "$tmp"
 }
 trap cleanup EXIT
 trap 'cleanup; exit 130' INT
 trap 'cleanup; exit 143' TERM
 
+# In the background, so that a signal to this script is not kept waiting.
+bounded() {
+	local result
+	timeout -k 5 "$limit" "$@" </dev/null &
+	run_pid=$!
+	wait "$run_pid"
+	result=$?
+	run_pid=''
+	return "$result"
+}
+
 # ---- stacks ----
 
 # stack NAME: how to run on it, in net, args and vars; fails when it is not there.
 stack() {
 	local ofi='--mca pml cm --mca mtl ofi --mca btl self --mca opal_common_ofi_provider_include'
-	net=stock args='' vars=(OMPI_MCA_mpi_yield_when_idle="$yield")
+	net=stock args='' vars=()
 	case $1 in
 	sm) args='--mca pml ob1 --mca btl vader,self' ;;
 	tcp) args='--mca pml ob1 --mca btl tcp,self' ;;
 	net) args="$ofi net" ;;
 	rxm) args="$ofi 'tcp;ofi_rxm'" ;;
-	weft | weft-off)
-		net=weft
-		[ -e "$BUILD/lib/libweft-fi.so" ] || return 1
-		[ "$1" = weft ] || vars+=(FI_WEFT_SPECULATE=no WEFT_PROGRESS=off)
-		;;
-	*) echo "bench_mpi: there is no stack '$1'" >&2 && exit 2 ;;
+	weft) ;;
+	weft-always) vars=(FI_WEFT_USAGE=0) ;;
+	weft-nospec) vars=(FI_WEFT_SPECULATE=no) ;;
+	weft-off) vars=(FI_WEFT_SPECULATE=no WEFT_PROGRESS=off) ;;
+	weft-rc) vars=(FI_WEFT_TRANSPORT=rc) ;;
+	*) say "there is no stack '$1'" && exit 2 ;;
 	esac
+	[[ $1 == weft* ]] || return 0
+	net=weft
+	vars+=(FI_WEFT_STATS=yes)
+	[ -e "$BUILD/lib/libweft-fi.so" ]
 }
 
 # ---- labs ----
 
-# Two hosts. The bucket that shapes a lab's links holds 2 ms, which is all of a message of 128 KB,
-# and is full again after each computation: 0.26 ms is enough to reach the rate.
+# lab_up HOSTS RATE: hosts at one switch. The bucket that shapes a lab's links holds 2 ms, which is
+# all of a message of 128 KB, and is full again after each computation: 0.26 ms is enough to reach
+# the rate.
 lab_up() {
-	local name=$1 rate=$2 port
-	labs+=("$name")
-	"$WEFT" lab up "$name" --pgft "1;2;1;1" --rate "$rate" --mtu 1500 >/dev/null || exit 1
+	local hosts=$1 rate=$2 port
+	lab=mpi$$
+	if ! "$WEFT" lab up "$lab" --pgft "1;$hosts;1;1" --rate "$rate" --mtu 1500 >/dev/null; then
+		say "without a lab there is no measurement between hosts"
+		failed=1
+		return 1
+	fi
 	[ "$rate" != unlimited ] || return 0
 	for port in "h0 eth0" "h1 eth0" "s1.0 d0" "s1.0 d1"; do
-		"$WEFT" lab exec "$name" "${port% *}" -- tc qdisc change dev "${port#* }" root \
+		"$WEFT" lab exec "$lab" "${port% *}" -- tc qdisc change dev "${port#* }" root \
 			tbf rate "$rate" burst 32k latency 20ms || exit 1
 	done
 }
 
 # ---- running ----
 
-# once ROUND STACK WHERE RANKS KEYS VALUE KIND OPTIONS: appends to the values. KEYS are columns
-# with commas between them, VALUE is one.
-once() {
-	local round=$1 stack=$2 where=() ranks=$4 keys=$5 value=$6
-	[ -z "$3" ] || where=(--lab "$3")
-	shift 6
-	timeout -k 5 240 env "${vars[@]}" "$WEFT" run "${where[@]}" --net "$net" -n "$ranks" \
-		--mpi-args "$args" "$PERF" "$@" -T "$limit" >"$tmp/out" 2>"$tmp/err" </dev/null || {
-		echo "bench_mpi: $stack: $*: failed: $(tail -n 3 "$tmp/err")" >&2
-		return
-	}
-	awk -v keys="$keys" -v value="$value" -v head="$round $stack $part.$1.$ranks" '
-		BEGIN { n = split(keys, key, ",") }
-		/^#/ { if ($2 == key[1]) for (i = 2; i <= NF; i++) column[$i] = i - 1; next }
-		column[value] {
-			k = $column[key[1]]
-			for (i = 2; i <= n; i++)
-				k = k "/" $column[key[i]]
-			print head, k, $column[value] }' "$tmp/out" >>"$tmp/values"
+# What became of RTRs, by the statistics that every rank prints at its end.
+rtr_json() {
+	awk -v of="$1" '
+		/: sent .* RTRs sent/ { for (i = 1; i < NF; i++) if ($i == "RTRs") {
+			sent += $(i + 2); used += $(i + 4) } }
+		END { row = "{\"of\": \"" of "\", \"rtrs\": \"%s\", \"n\": %s}"
+			printf "{\"rows\": [" row ",\n" row ",\n" row "]}\n", "sent", sent + 0,
+				"used", used + 0, "used_pct", sent ? 100 * used / sent : "null" }' "$2"
 }
 
-# measure WHERE RANKS KEYS VALUE KIND OPTIONS: all rounds on all stacks.
-measure() {
-	local round s
-	for ((round = 1; round <= rounds; round++)); do
-		for s in ${stacks:-$usual}; do
-			stack "$s" || continue
-			echo "bench_mpi: round $round, $s: ${*:5}" >&2
-			once "$round" "$s" "$@"
+# once STACK RANKS KIND OPTIONS: a document more for the series and its round.
+once() {
+	local stack=$1 ranks=$2 name=$1.$round${tag:+.$tag} where=()
+	shift 2
+	[ -z "$lab" ] || where=(--lab "$lab")
+	bounded env "${vars[@]}" "$WEFT" run "${where[@]}" --net "$net" -n "$ranks" \
+		--mpi-args "$args" "$MPI_PERF" "$@" -T "$seconds" --json \
+		>"$tmp/out" 2>"$tmp/err" || {
+		say "$series: $stack, $ranks ranks: failed ($?): $(tail -n 3 "$tmp/err")"
+		failed=1
+		return
+	}
+	mv "$tmp/out" "$tmp/$series.$name.json"
+	files+=("$tmp/$series.$name.json")
+	[[ $stack == weft || $stack == weft-always ]] || return 0
+	rtr_json "$series${tag:+ $tag}" "$tmp/err" >"$tmp/rtr.$name.json"
+	rtr_files+=("$tmp/rtr.$name.json")
+}
+
+# each "STACK ..." RANKS KIND OPTIONS: one round, in turn.
+each() {
+	local s
+	for s in ${stacks:-$1}; do
+		stack "$s" || continue
+		once "$s" "${@:2}"
+	done
+}
+
+# raw COMMAND OPTIONS: one round of sockets between h0 and h1, without MPI.
+raw() {
+	local file=$tmp/$series.raw.$round.json address
+	address=$("$WEFT" lab exec "$lab" h1 -- hostname -I) || return
+	"$WEFT" lab exec "$lab" h1 -- timeout "$limit" "$PERF" server -q </dev/null >/dev/null 2>&1 &
+	server_pid=$!
+	if bounded "$WEFT" lab exec "$lab" h0 -- "$PERF" "$@" -q -j "$file" "${address%% *}" \
+		>/dev/null 2>"$tmp/err"; then
+		files+=("$file")
+	else
+		say "$series: raw sockets: failed: $(tail -n 3 "$tmp/err")"
+		failed=1
+	fi
+	kill "$server_pid" 2>/dev/null
+	wait "$server_pid" 2>/dev/null
+	server_pid=''
+}
+
+# begin SERIES N SECONDS: so many rounds, unless -r says otherwise, of runs that measure for so long
+# at most; then `while next`.
+begin() {
+	series=$1 most=${rounds:-$2} seconds=$3 round=0 tag=''
+	files=() rtr_files=()
+	say "$series"
+	busy=()
+	! is_busy || busy=(--busy)
+}
+
+# Whether others want the cores now, when nothing of ours runs: ten looks at who is runnable, each
+# of which sees this script.
+is_busy() {
+	local n=0 runnable i
+	for ((i = 0; i < 10; i++)); do
+		read -r _ _ _ runnable _ </proc/loadavg
+		n=$((n + ${runnable%/*}))
+		sleep 0.05
+	done
+	[ $n -gt 15 ]
+}
+
+next() { [ $((round++)) -lt "$most" ]; }
+
+# table NAME FILE...
+table() {
+	local json=()
+	[ -z "$out" ] || json=(-j "$out/mpi-$1.json")
+	if [ $# -eq 1 ] || ! "$PERF" mpi "${busy[@]}" "${json[@]}" "${@:2}"; then
+		failed=1
+	fi
+}
+
+rtr_table() { [ ${#rtr_files[@]} -eq 0 ] || table "$series-rtr" "${rtr_files[@]}"; }
+
+# ---- parts ----
+
+# pick FULL QUICK
+pick() { if [ $quick = yes ]; then echo "$2"; else echo "$1"; fi; }
+
+part_wire() {
+	local rivals='tcp net rxm weft'
+	lab_up 2 unlimited || return
+	begin wire-latency "$(pick 9 3)" "$(pick 8 3)"
+	while next; do
+		each "$rivals" 2 latency -m 8:64K:8
+		raw lat -k tcp,udp -s 8,64,512,4K,32K -r 3 -n 300 --max-seconds "$seconds"
+	done
+	table "$series" "${files[@]}"
+	begin wire-bandwidth "$(pick 5 2)" "$(pick 8 3)"
+	while next; do
+		each "$rivals" 2 bw -m 64K:4M:4 -i "$(pick 20 5)"
+		raw bw -k tcp,udp-gso -s 64K,256K,1M,4M -r 3 -t "$(pick 50 20)" \
+			--max-seconds "$seconds"
+	done
+	table "$series" "${files[@]}"
+}
+
+# Small differences: many short rounds.
+part_speculation() {
+	lab_up 2 unlimited || return
+	begin speculation "$(pick 15 3)" "$(pick 8 4)"
+	while next; do
+		each 'weft weft-always weft-nospec' 2 pingpong-late -i "$(pick 100 50)"
+	done
+	table "$series" "${files[@]}"
+	rtr_table
+}
+
+part_overlap() {
+	lab_up 2 1gbit || return
+	begin overlap "$(pick 3 1)" "$(pick 40 12)"
+	while next; do
+		each 'tcp weft weft-off' 2 overlap -i 5 -m "$(pick 64K:8M:2 64K:4M:8)"
+	done
+	table "$series" "${files[@]}"
+	rtr_table
+}
+
+part_progress() {
+	lab_up 2 1gbit || return
+	begin progress "$(pick 3 1)" "$(pick 15 6)"
+	while next; do
+		each 'tcp weft weft-off' 2 progress -m 1M -i "$(pick 5 3)"
+	done
+	table "$series" "${files[@]}"
+}
+
+part_exchange() {
+	lab_up 2 1gbit || return
+	begin exchange "$(pick 3 1)" "$(pick 8 4)"
+	while next; do
+		for tag in model-1 model-2; do
+			each 'tcp weft weft-off' 2 exchange --model "${tag#model-}" -i "$(pick 50 20)"
 		done
 	done
+	table "$series" "${files[@]}"
+	rtr_table
+}
+
+part_host() {
+	begin host-latency "$(pick 9 3)" "$(pick 8 3)"
+	while next; do
+		each 'sm tcp weft' 2 latency -m 8:64K:8
+	done
+	table "$series" "${files[@]}"
+	begin alltoall "$(pick 5 2)" "$(pick 8 4)"
+	while next; do
+		OMPI_MCA_mpi_yield_when_idle=1 each 'sm weft' 16 alltoall -m 8:32K:16 -i "$(pick 300 100)"
+	done
+	table "$series" "${files[@]}"
+}
+
+# Ranks of one host would share memory: all of them take the network, as if they had hosts of their
+# own. Many ranks on few cores start slowly.
+part_memory() {
+	lab_up 4 unlimited || return
+	begin memory 1 30
+	while next; do
+		for tag in $(pick '4 16 64' '4 16'); do
+			WEFT_RD_SHM=off each 'tcp weft weft-rc' "$tag" memory
+		done
+	done
+	table "$series" "${files[@]}"
 }
 
 run_part() {
-	local few='' part=$1 ranks
-	usual='tcp net rxm weft weft-off' yield=0 limit=40
-	[ $quick = no ] || few="-i 5" limit=20
-	# shellcheck disable=SC2086 # options are words
 	case $1 in
-	wire)
-		lab_up "$wire" unlimited
-		measure "$wire" 2 size p50_us latency -m 8:64K:8
-		measure "$wire" 2 size p50_MBps bw -m 64K:4M:4 $few
-		;;
-	late)
-		lab_up "$wire" unlimited
-		measure "$wire" 2 size,timing p50_us pingpong-late
-		;;
-	overlap)
-		lab_up "$slow" 1gbit
-		[ $quick = no ] || few+=' -m 64K:8M:128'
-		measure "$slow" 2 size,scenario,side overlap_pct overlap $few
-		;;
-	progress)
-		lab_up "$slow" 1gbit
-		measure "$slow" 2 size,scenario,side,delay_x left_pct progress $few -m 1M
-		;;
-	exchange)
-		lab_up "$slow" 1gbit
-		measure "$slow" 2 size,model,ratio T_iter_us exchange
-		;;
-	host)
-		usual='sm tcp weft' # in this order: sm is what the others are held to
-		measure '' 2 size p50_us latency -m 8:64K:8
-		yield=1
-		measure '' 16 size mean_us alltoall $few
-		for ranks in 4 16; do
-			measure '' $ranks when,what mean_MiB memory
-		done
-		;;
-	*) echo "bench_mpi: there is no part '$1'" >&2 && exit 2 ;;
+	wire) part_wire ;;
+	speculation) part_speculation ;;
+	overlap) part_overlap ;;
+	progress) part_progress ;;
+	exchange) part_exchange ;;
+	host) part_host ;;
+	memory) part_memory ;;
+	*) say "there is no part '$1'" && exit 2 ;;
 	esac
+	lab_down
 }
 
-# ---- results ----
+# ---- all ----
 
-# From "round stack kind key value", in the order of appearance.
-report() {
-	awk '
-	function sort(a, n,   i, j, x) {
-		for (i = 2; i <= n; i++) {
-			x = a[i]
-			for (j = i - 1; j > 0 && a[j] > x; j--)
-				a[j + 1] = a[j]
-			a[j + 1] = x
-		}
-	}
-	function at(a, n, q,   p, i) {
-		p = 1 + (n - 1) * q
-		i = int(p)
-		return a[i] + (p - i) * (a[i < n ? i + 1 : i] - a[i])
-	}
-	{
-		row = $3 " " $4
-		if (!($3 in base)) base[$3] = $2 # the first stack of a kind
-		if (!(row in order)) rows[++nrows] = row
-		if (!((row, $2) in seen)) { seen[row, $2] = 1; order[row] = order[row] " " $2 }
-		if ($5 != "-") v[row, $2, $1] = $5 # "-": the machine was too busy for a result
-		if ($1 > last) last = $1
-	}
-	END {
-		printf "# %-22s %-36s %-9s %6s %12s %8s  %s\n", "part.kind.ranks", "size", "stack", "rounds", "median", "ratio", "quartiles"
-		for (i = 1; i <= nrows; i++) {
-			row = rows[i]; split(row, w, " "); m = split(order[row], s, " ")
-			for (k = 1; k <= m; k++) {
-				n = nr = 0
-				for (r = 1; r <= last; r++) {
-					if (!((row, s[k], r) in v)) continue
-					a[++n] = v[row, s[k], r]
-					b = (row, base[w[1]], r) in v ? v[row, base[w[1]], r] : 0
-					if (b > 0 && w[1] !~ /^(overlap|progress)/) q[++nr] = a[n] / b
-				}
-				sort(a, n); sort(q, nr)
-				printf "%-24s %-36s %-9s %6d %12s", w[1], w[2], s[k], n, n ? sprintf("%.2f", at(a, n, 0.5)) : "-"
-				if (nr) printf " %8.3f  [%.3f .. %.3f]", at(q, nr, 0.5), at(q, nr, 0.25), at(q, nr, 0.75)
-				print ""
-			}
-		}
-	}' "$tmp/values"
-}
-
-: >"$tmp/values"
-wire=mpiw$$ slow=mpis$$
+[ -z "$out" ] || mkdir -p "$out" || exit 1
+unset WEFT_RD_SHM # may be set for other measurements
+export OMPI_MCA_mpi_yield_when_idle=0
 for name; do
 	run_part "$name"
-	for lab in "${labs[@]}"; do
-		"$WEFT" lab down "$lab" >/dev/null
-	done
-	labs=()
 done
-[ -z "$raw" ] || cp "$tmp/values" "$raw"
-[ -s "$tmp/values" ] || { echo "bench_mpi: nothing could be measured" >&2 && exit 1; }
-report
+[ $failed -eq 0 ]

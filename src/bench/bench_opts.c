@@ -22,6 +22,8 @@ static const char usage[] =
 	"  peers HOST      memory and sockets per RC connection, 1, 2, 4, ... connections;\n"
 	"                  with -k rd per peer of one RD queue pair\n"
 	"  idle HOST       CPU time that open, idle queue pairs cost\n"
+	"  mpi FILE...     what weft-mpi-perf measured on several MPI stacks, side by side; the\n"
+	"                  files are its JSON, named SERIES.STACK.ROUND.json\n"
 	"  report FILE...  the targets in JSON files of the commands above, met or missed\n"
 	"  plot FILE       the results in a JSON file as columns for a plotting program\n"
 	"  kinds           the kinds that -k takes\n"
@@ -54,6 +56,7 @@ static const char usage[] =
 	"      --ib-port=N      its port (default 1)\n"
 	"      --gid-index=N    its GID (default 0)\n"
 	"  -q, --quiet          no progress lines on standard error\n"
+	"      --busy           mpi: say that other work was running at the same time\n"
 	"      --strict         report: exit with 3 when a target is missed\n"
 	"  -h, --help           this text\n"
 	"\n"
@@ -79,6 +82,7 @@ enum {
 	OPT_IB_PORT,
 	OPT_GID_INDEX,
 	OPT_STRICT,
+	OPT_BUSY,
 };
 
 static const struct option options[] = {
@@ -107,6 +111,7 @@ static const struct option options[] = {
 	{"gid-index", required_argument, NULL, OPT_GID_INDEX},
 	{"quiet", no_argument, NULL, 'q'},
 	{"strict", no_argument, NULL, OPT_STRICT},
+	{"busy", no_argument, NULL, OPT_BUSY},
 	{"help", no_argument, NULL, 'h'},
 	{0},
 };
@@ -264,6 +269,9 @@ static int parse_one(struct bench_opts *o, int c)
 		return 0;
 	case OPT_STRICT:
 		o->strict = true;
+		return 0;
+	case OPT_BUSY:
+		o->busy = true;
 		return 0;
 	case '?':
 		fputs("Try `weft-perf --help`.\n", stderr);

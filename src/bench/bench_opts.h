@@ -15,6 +15,7 @@ struct bench_opts {
 	const char *bind;
 	int cpu; /* -1: the role's default */
 	bool pin, keep, quiet, strict;
+	bool busy;      /* who measured saw other work on the machine */
 	bool all_kinds; /* none was asked for by name */
 	const char *dev;
 	int ib_port, gid_index;

@@ -16,6 +16,18 @@ static const struct bench_target targets[] = {
 	/* What the process needs in any case is small beside so many of them. */
 	{"peers", "rd", "", 1024, SIZE_MAX, true, 1024},
 	{"idle", "", "", 0, 0, true, 0},
+	/* MPI (bench_mpi.h). Percent of a transfer that computation hides, thesis 3.6.1: */
+	{"overlap:receiver", "weft", "", 65536, SIZE_MAX, false, 95},
+	{"overlap:sender", "weft", "", 65536, SIZE_MAX, false, 90},
+	/* Figure 4.19 of the thesis: eager messages (FI_WEFT_EAGER), and longer ones. */
+	{"speculation:ping-pong", "weft", "weft-nospec", 0, 8192, true, 1.01},
+	{"speculation:ping-pong", "weft", "weft-nospec", 8193, SIZE_MAX, true, 1.03},
+	{"speculation:crossing", "weft", "weft-nospec", 0, 8192, true, 1.01},
+	{"speculation:crossing", "weft", "weft-nospec", 8193, SIZE_MAX, true, 1.03},
+	{"wire-latency", "weft", "best", 8, 8, true, 0.90},
+	{"wire-bandwidth", "weft", "tcp", 65536, 4 << 20, false, 1.00},
+	{"host-latency", "weft", "sm", 8, 8, true, 1.50},
+	{"alltoall", "weft", "sm", 0, SIZE_MAX, true, 1.00},
 };
 
 const struct bench_target *bench_target_find(const char *test, const char *kind, const char *base,

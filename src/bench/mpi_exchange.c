@@ -162,7 +162,8 @@ static bool measure(struct mp *mp, struct exchange *e, double ratio, int rows)
 int mp_exchange(struct mp *mp)
 {
 	size_t sizes[MP_SIZES];
-	int count = mp_sizes(mp, sizes) * MODELS * RATIOS;
+	int models = mp->o.model ? 1 : MODELS, first = mp->o.model ? mp->o.model : 1;
+	int count = mp_sizes(mp, sizes) * models * RATIOS;
 	struct exchange e = {
 		.to = (mp->rank + 1) % mp->ranks,
 		.from = (mp->rank + mp->ranks - 1) % mp->ranks,
@@ -170,8 +171,8 @@ int mp_exchange(struct mp *mp)
 
 	mp_calibrate(mp);
 	for (int i = 0; i < count; i++) {
-		e.size = sizes[i / (MODELS * RATIOS)];
-		e.model = 1 + i / RATIOS % MODELS;
+		e.size = sizes[i / (models * RATIOS)];
+		e.model = first + i / RATIOS % models;
 		if (!measure(mp, &e, ratios[i % RATIOS], count - i))
 			break;
 	}

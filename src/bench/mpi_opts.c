@@ -30,6 +30,7 @@ const char mp_usage[] =
 	"  -T SECONDS        stop measuring after so long; iterations are cut to fit (120)\n"
 	"  -W N              messages in a window (64)\n"
 	"  -d USEC           how far apart the early and the late side are (1000)\n"
+	"  --model N         exchange: only model 1 (receives first) or 2 (sends first)\n"
 	"  --test[=USEC]     call MPI_Test every so often during computation (20)\n"
 	"  --json            print JSON instead of a table\n"
 	"  -h, --help        this text\n"
@@ -41,7 +42,7 @@ const char mp_usage[] =
 	"measured\n"
 	"T_comm, the transfer without computation, C, the computation alone (a fixed amount of "
 	"work\n"
-	"that takes about T_comm), and T_total, both together. Of the medians:\n"
+	"a tenth longer than T_comm), and T_total, both together. Of the medians:\n"
 	"  overlap = 1 - (T_total - C) / T_comm, not below 0 nor above 1;\n"
 	"  overlap_1.5: the same with 1.5 times the computation;\n"
 	"  moved: with the time that the computation took beside the transfer instead of C; "
@@ -56,10 +57,11 @@ const char mp_usage[] =
 	"Progress: left is what remains of the latency when the delay is over.\n"
 	"Exit status: 0 measured, 1 a message was wrong, 2 wrong usage.\n";
 
-enum { OPT_TEST = 256, OPT_JSON };
+enum { OPT_TEST = 256, OPT_MODEL, OPT_JSON };
 
 static const struct option options[] = {
 	{"test", optional_argument, NULL, OPT_TEST},
+	{"model", required_argument, NULL, OPT_MODEL},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -127,6 +129,8 @@ static int parse_one(struct mp_opts *o, int c)
 		return parse_int(optarg, 1, MP_WINDOW_MOST, &o->window);
 	case 'd':
 		return parse_real(optarg, 0, 1e6, 1e-6, &o->delay);
+	case OPT_MODEL:
+		return parse_int(optarg, 1, 2, &o->model);
 	case OPT_TEST:
 		o->test = 20e-6;
 		return optarg ? parse_real(optarg, 1, 1e6, 1e-6, &o->test) : 0;

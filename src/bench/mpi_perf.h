@@ -23,6 +23,7 @@ struct mp_opts {
 	double delay;            /* seconds; below 0: the kind's own */
 	double test;             /* seconds between calls of MPI_Test; 0: none */
 	int window;              /* messages on the way in bw and bibw */
+	int model;               /* of exchange; 0: both */
 	bool json, help;
 };
 

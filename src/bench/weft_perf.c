@@ -9,6 +9,7 @@
 
 #include "bench_idle.h"
 #include "bench_json.h"
+#include "bench_mpi.h"
 #include "bench_opts.h"
 #include "bench_peers.h"
 #include "bench_rounds.h"
@@ -178,6 +179,8 @@ int main(int argc, char **argv)
 			return client(&opts);
 	if (!strcmp(opts.command, "kinds"))
 		return list_kinds();
+	if (!strcmp(opts.command, "mpi"))
+		return bench_mpi_report(&opts);
 	if (!strcmp(opts.command, "report"))
 		return bench_summary_report(&opts);
 	if (!strcmp(opts.command, "plot"))

@@ -6,7 +6,7 @@
 command -v jq >/dev/null || exit 77
 [ -x "$BUILD/bin/weft" ] || exit 77
 
-WEFT_BUILD=$BUILD timeout 170 "$SOURCE/scripts/bench.sh" --quick --out "$tmp/out" \
+WEFT_BUILD=$BUILD timeout 170 "$SOURCE/scripts/bench.sh" --quick --no-mpi --out "$tmp/out" \
 	>"$tmp/stdout" 2>"$tmp/stderr" || fail "bench.sh --quick: exit status $?"
 all=$tmp/out/bench.json
 lat='."latency-8".results[]' bw='.bandwidth.results[]'

@@ -86,6 +86,36 @@ static void idle_means_not_a_nanosecond(void **state)
 	assert_false(bench_target_met(t, 1));
 }
 
+static void mpi_is_judged_by_series(void **state)
+{
+	const struct bench_target *t = bench_target_find("overlap:receiver", "weft", "", 65536);
+
+	(void)state;
+	assert_non_null(t);
+	assert_true(bench_target_met(t, 95));
+	assert_false(bench_target_met(t, 94.9));
+	t = bench_target_find("overlap:sender", "weft", "", 8 << 20);
+	assert_non_null(t);
+	assert_true(bench_target_met(t, 90));
+	assert_null(bench_target_find("overlap:receiver", "weft-off", "", 65536));
+	t = bench_target_find("wire-latency", "weft", "best", 8);
+	assert_non_null(t);
+	assert_false(bench_target_met(t, 0.91));
+	assert_null(bench_target_find("wire-latency", "weft", "best", 64));
+	assert_non_null(bench_target_find("wire-bandwidth", "weft", "tcp", 4 << 20));
+}
+
+/* Eager messages have nothing to speculate about, longer ones little to lose. */
+static void speculation_is_judged_by_protocol(void **state)
+{
+	static const char test[] = "speculation:crossing";
+
+	(void)state;
+	assert_false(bench_target_met(bench_target_find(test, "weft", "weft-nospec", 8192), 1.02));
+	assert_true(bench_target_met(bench_target_find(test, "weft", "weft-nospec", 8193), 1.02));
+	assert_null(bench_target_find("speculation:send-first", "weft", "weft-nospec", 8));
+}
+
 static void no_result_meets_no_target(void **state)
 {
 	(void)state;
@@ -101,6 +131,8 @@ int main(void)
 		cmocka_unit_test(reliable_datagrams_are_judged_twice),
 		cmocka_unit_test(a_thousand_peers_cost_a_kilobyte_each),
 		cmocka_unit_test(idle_means_not_a_nanosecond),
+		cmocka_unit_test(mpi_is_judged_by_series),
+		cmocka_unit_test(speculation_is_judged_by_protocol),
 		cmocka_unit_test(no_result_meets_no_target),
 	};
 
