@@ -207,7 +207,9 @@ static void leave(struct rnic_rd *rd, enum ibv_wc_status status)
 	while ((path = list_first(&rd->contacts, struct rnic_rd_path, link)))
 		rnic_rd_contact_failed(path, status);
 	while ((peer = list_first(&rd->peers, struct rnic_rd_peer, link))) {
-		if (peer->shm)
+		/* The good-bye of the link would be heard first, and what is acknowledged only over
+		 * UDP would fail at the other side. */
+		if (peer->shm && !peer->owe[0] && !peer->owe[1])
 			rnic_rd_shm_bye(peer->shm);
 		if (peer->remote_id && peer->reply)
 			rnic_rd_control(peer, peer->reply, WIRE_RD_BYE, 0, NULL, 0);

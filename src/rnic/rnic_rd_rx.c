@@ -286,6 +286,9 @@ void rnic_rd_packet(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct 
 		return; /* or it is early: its ACCEPT is still on the way */
 	}
 	if (h.type == WIRE_RD_BYE) {
+		/* It has executed what it acknowledges, and will not say so again. */
+		for (unsigned int l = 0; peer->lane && l < WIRE_RD_LANES; l++)
+			rnic_rd_ack_in(peer, l, h.ack[l], NULL, 0);
 		rnic_rd_peer_dead(peer, IBV_WC_REM_ABORT_ERR, "it said good-bye");
 		return;
 	}

@@ -414,6 +414,25 @@ static void test_peer_ends(void **state)
 	rd_pair_close(&p);
 }
 
+/* Whoever has what was sent, and ends before its acknowledgement is due, has still got it. */
+static void test_ends_with_thanks(void **state)
+{
+	struct rd_pair p;
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		rd_pair_open(&p, NULL, NULL);
+		if (i % 2)
+			check_pair(&p);
+		end_recv(&p.b, 5, 0, 1000);
+		rd_post(&p.ab, IBV_WR_SEND, 1, 0, 100, 0);
+		EXPECT_OK(p.b.rcq, 5);
+		CHECK_0(end_state(&p.b, IBV_QPS_RESET));
+		EXPECT_OK(p.a.scq, 1);
+		rd_pair_close(&p);
+	}
+}
+
 /* What was sent in an earlier life, and has arrived, may still take a receive. */
 static void forgotten(const struct end *e)
 {
@@ -509,6 +528,7 @@ int main(void)
 		RIG_TEST(test_sender_dies),
 		RIG_TEST(test_receive_comes_back),
 		RIG_TEST(test_peer_ends),
+		RIG_TEST(test_ends_with_thanks),
 		RIG_TEST(test_own_end),
 		RIG_TEST(test_destroy_busy),
 	};
