@@ -146,9 +146,11 @@ struct msg_ep_conf {
 	uint32_t depth;      /* work requests under way */
 	bool wait;           /* somebody may want to sleep: msg_ep_fd */
 	uint32_t connect_ms; /* RC: a peer that has not answered for so long is gone; 0: 10 s */
-	bool write;          /* the sender writes long messages, rather than the receiver reads */
-	bool speculate;      /* receives of long messages are told to the sender in advance, ... */
-	uint32_t usage;      /* ... as long as so many percent of that is used; 0: always */
+	uint64_t linger;     /* ns that closing waits, at most, until peers have what was sent */
+	uint64_t alive; /* ns of waiting after which peers are asked if they are there; 0: never */
+	bool write;     /* the sender writes long messages, rather than the receiver reads */
+	bool speculate; /* receives of long messages are told to the sender in advance, ... */
+	uint32_t usage; /* ... as long as so many percent of that is used; 0: always */
 	void (*done)(void *arg, struct msg_op *op);
 	/* 0 or -errno. Called with the lock held. NULL: there are no atomic operations. */
 	int (*atomic)(const struct msg_atomic_job *job);
@@ -195,15 +197,23 @@ struct msg_dev_conf {
 int msg_dev_open_conf(const struct msg_dev_conf *conf, struct msg_dev **out);
 /* A device by its name, or NULL; all else as it comes. */
 int msg_dev_open(const char *name, struct msg_dev **out);
+/* As verbs calls it; as long as it is open. */
+const char *msg_dev_name(const struct msg_dev *dev);
+/* What the addresses of its endpoints have in common: qpn and qkey are 0. */
+struct msg_addr msg_dev_addr(const struct msg_dev *dev);
 /* MSG_RD or MSG_RC. */
 enum msg_transport msg_dev_transport(const struct msg_dev *dev);
 void msg_dev_close(struct msg_dev *dev);
 
 int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_ep **out);
-/* What is not done yet is forgotten, not reported. */
+/* Waits, conf.linger at most, until peers have acknowledged what was sent, and serves them
+ * meanwhile. Nobody waits for peers that are gone. */
+void msg_ep_linger(struct msg_ep *ep);
+/* Lingers first. What is not done then is forgotten, not reported. */
 void msg_ep_close(struct msg_ep *ep);
 struct msg_addr msg_ep_addr(const struct msg_ep *ep);
-/* The peer of this address, made if need be. 0 or -errno. */
+/* The peer of this address, made if need be. 0 or -errno: -EINVAL if the transport can not reach
+ * such a one. */
 int msg_ep_peer(struct msg_ep *ep, const struct msg_addr *addr, uint32_t *peer);
 struct msg_addr msg_peer_addr(struct msg_ep *ep, uint32_t peer);
 
@@ -229,6 +239,9 @@ int msg_progress(struct msg_ep *ep);
  * returns false if there is something already. -1: conf.wait was not set. */
 int msg_ep_fd(const struct msg_ep *ep);
 bool msg_ep_arm(struct msg_ep *ep);
+/* Somebody has slept, and nothing came: peers of whom something is awaited may be asked whether
+ * they are there. */
+void msg_slept(struct msg_ep *ep);
 
 void msg_ep_stats(struct msg_ep *ep, struct msg_stats *out);
 

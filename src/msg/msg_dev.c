@@ -168,6 +168,16 @@ void msg_dev_close(struct msg_dev *dev)
 	free(dev);
 }
 
+const char *msg_dev_name(const struct msg_dev *dev)
+{
+	return ibv_get_device_name(dev->ctx->device);
+}
+
+struct msg_addr msg_dev_addr(const struct msg_dev *dev)
+{
+	return dev->addr;
+}
+
 enum msg_transport msg_dev_transport(const struct msg_dev *dev)
 {
 	return dev->transport;

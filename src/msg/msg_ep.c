@@ -139,9 +139,13 @@ static int progress(struct msg_ep *ep)
 		n += ep->port->tick(ep);
 	if (ep->n_idle)
 		msg_refill(ep);
-	if (n > 0 && ep->wait_first != UINT32_MAX)
+	if (n <= 0) {
+		msg_alive_check(ep);
+		return n;
+	}
+	if (ep->wait_first != UINT32_MAX)
 		msg_tx_flush(ep);
-	if (n > 0 && !list_empty(&ep->stalled))
+	if (!list_empty(&ep->stalled))
 		retry_stalled(ep);
 	return n;
 }

@@ -67,7 +67,9 @@ struct msg_peer {
 	uint32_t seen;                /* tagged messages of it that were processed */
 	uint32_t out;                 /* RTRs to it */
 	uint32_t cancels;             /* under way: no RTRs meanwhile */
+	uint32_t asked;               /* the last round in which it was asked whether it is there */
 	bool dead;
+	bool unsure;              /* RD: it is not known whether all that was posted has arrived */
 	struct msg_ledger ledger; /* of tagged messages to it */
 };
 
@@ -149,12 +151,20 @@ struct msg_ep {
 	struct list_head stalled; /* operations that wait for room in the send queue */
 	uint32_t wait_first;      /* the first peer for which packets do */
 	struct list_head cancelling;
+
+	struct {
+		uint32_t polls; /* in vain */
+		uint32_t round;
+		uint64_t next; /* when to ask again; 0: nobody has waited yet */
+	} alive;
 };
 
 /* ---- msg_peer.c ---- */
 /* UINT32_MAX: no memory. */
 uint32_t msg_peer_get(struct msg_ep *ep, const struct msg_addr *addr);
 void msg_peers_free(struct msg_ep *ep);
+/* Of whom an operation that has a name waits for something, UINT32_MAX: nobody. */
+uint32_t msg_awaited(const struct msg_op *op);
 /* It is gone: whatever waits for it ends. */
 void msg_peer_died(struct msg_ep *ep, uint32_t peer);
 
@@ -242,6 +252,10 @@ void msg_cancel_answer(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p)
 void msg_cancel_check(struct msg_ep *ep, uint32_t peer);
 /* It has got its message instead. */
 void msg_cancel_forget(struct msg_ep *ep, struct msg_op *op);
+
+/* ---- msg_alive.c ---- */
+/* A poll was in vain. */
+void msg_alive_check(struct msg_ep *ep);
 
 /* ---- msg_atomic.c ---- */
 int msg_atomic_send(struct msg_ep *ep, struct msg_atomic *a);

@@ -406,6 +406,16 @@ static void collect(struct msg_class *c, uint32_t src, struct list_head *list)
 	}
 }
 
+void msg_match_each(const struct msg_match *m, void (*fn)(void *arg, const struct msg_recv *r),
+		    void *arg)
+{
+	const struct msg_recv *r;
+
+	for (unsigned int i = 0; i <= MSG_MATCH_CLASSES; i++)
+		list_for_each (r, &m->class[i].order, order)
+			fn(arg, r);
+}
+
 static void drop_recvs(struct msg_match *m, uint32_t src, void (*fn)(void *arg, struct msg_recv *r),
 		       void *arg)
 {

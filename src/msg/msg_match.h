@@ -124,6 +124,10 @@ struct msg_ahead msg_match_ahead(const struct msg_match *m, const struct msg_rec
 /* The next posted receive behind r that is of the same envelope; NULL: r is the last. */
 struct msg_recv *msg_match_behind(const struct msg_match *m, const struct msg_recv *r);
 
+/* All that are posted. The function must leave the queue alone. */
+void msg_match_each(const struct msg_match *m, void (*fn)(void *arg, const struct msg_recv *r),
+		    void *arg);
+
 /* ---- unexpected messages --------------------------------------------------------------------- */
 
 /* The oldest message that a receive of this source (or MSG_ANY_SRC), tag and mask would get; it

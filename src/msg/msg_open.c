@@ -5,6 +5,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "util_clock.h"
+#include "util_log.h"
 #include "util_rand.h"
 #include "msg_rc.h"
 
@@ -71,6 +73,40 @@ static int make_fd(struct msg_ep *ep)
 		       : 0;
 }
 
+static void free_early(void *arg, struct msg_unexp *u)
+{
+	(void)arg;
+	free(container_of(u, struct msg_early, unexp));
+}
+
+static void destroy(struct msg_ep *ep)
+{
+	for (int i = 0; i < 2; i++) {
+		msg_match_drop_src(&ep->match[i], MSG_ANY_SRC, NULL, free_early, NULL);
+		msg_match_free(&ep->match[i]);
+	}
+	msg_tx_drop(ep);
+	if (ep->fd >= 0 && ep->fd != ep->channel->fd)
+		close(ep->fd);
+	ep->port->close(ep);
+	if (ep->channel)
+		ibv_destroy_comp_channel(ep->channel);
+	for (uint32_t i = 0; i < ep->n_ids; i++)
+		if (ep->ids[i].op)
+			msg_unexpose(ep, ep->ids[i].op);
+	if (ep->rx_mr)
+		ibv_dereg_mr(ep->rx_mr);
+	if (ep->tx_mr)
+		ibv_dereg_mr(ep->tx_mr);
+	msg_peers_free(ep);
+	free(ep->rx);
+	free(ep->idle);
+	free(ep->tx);
+	free(ep->tx_data);
+	free(ep->ids);
+	free(ep);
+}
+
 int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_ep **out)
 {
 	struct msg_ep *ep = calloc(1, sizeof(*ep));
@@ -100,7 +136,7 @@ int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_
 	if (!err)
 		err = make_buffers(ep);
 	if (err) {
-		msg_ep_close(ep);
+		destroy(ep);
 		return err;
 	}
 	msg_refill(ep);
@@ -108,38 +144,43 @@ int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_
 	return 0;
 }
 
-static void free_early(void *arg, struct msg_unexp *u)
+/* ---- closed ---- */
+
+/* Not even those packets are left that wait for room. The lock may be somebody's who is gone: in a
+ * child of fork. */
+static bool settled(struct msg_ep *ep)
 {
-	(void)arg;
-	free(container_of(u, struct msg_early, unexp));
+	bool yes;
+
+	if (!util_trylock(&ep->lock))
+		return false;
+	if (ep->wait_first != UINT32_MAX)
+		msg_tx_flush(ep);
+	yes = ep->wait_first == UINT32_MAX && list_empty(&ep->stalled) && ep->port->settled(ep);
+	util_unlock(&ep->lock);
+	return yes;
+}
+
+/* What was said to be sent is on its way, and a queue pair that goes takes it along. Peers that
+ * close at the same time send to us, too, and would wait for receive buffers. */
+void msg_ep_linger(struct msg_ep *ep)
+{
+	uint64_t end = util_now_ns() + ep->conf.linger;
+
+	while (ep->conf.linger && !settled(ep)) {
+		if (msg_progress(ep) < 0) /* the device is a parent's */
+			return;
+		if (util_now_ns() >= end) {
+			util_log(UTIL_LOG_INFO, "closed before all peers had all that was sent");
+			return;
+		}
+	}
 }
 
 void msg_ep_close(struct msg_ep *ep)
 {
-	for (int i = 0; i < 2; i++) {
-		msg_match_drop_src(&ep->match[i], MSG_ANY_SRC, NULL, free_early, NULL);
-		msg_match_free(&ep->match[i]);
-	}
-	msg_tx_drop(ep);
-	if (ep->fd >= 0 && ep->fd != ep->channel->fd)
-		close(ep->fd);
-	ep->port->close(ep);
-	if (ep->channel)
-		ibv_destroy_comp_channel(ep->channel);
-	for (uint32_t i = 0; i < ep->n_ids; i++)
-		if (ep->ids[i].op)
-			msg_unexpose(ep, ep->ids[i].op);
-	if (ep->rx_mr)
-		ibv_dereg_mr(ep->rx_mr);
-	if (ep->tx_mr)
-		ibv_dereg_mr(ep->tx_mr);
-	msg_peers_free(ep);
-	free(ep->rx);
-	free(ep->idle);
-	free(ep->tx);
-	free(ep->tx_data);
-	free(ep->ids);
-	free(ep);
+	msg_ep_linger(ep);
+	destroy(ep);
 }
 
 /* ---- names ---- */
@@ -155,12 +196,13 @@ struct msg_addr msg_ep_addr(const struct msg_ep *ep)
 
 int msg_ep_peer(struct msg_ep *ep, const struct msg_addr *addr, uint32_t *peer)
 {
-	struct msg_addr a = *addr;
+	struct msg_addr v4 = msg_addr_v4(addr->ip, addr->qpn, addr->qkey);
 
-	if (ep->port == &msg_port_rd) /* as packets name it */
-		a = msg_addr_v4(addr->ip, addr->qpn, addr->qkey);
+	/* Packets name their sender so, and all others could not answer. */
+	if (ep->port == &msg_port_rd && memcmp(&v4, addr, sizeof(v4)))
+		return -EINVAL;
 	util_lock(&ep->lock);
-	*peer = msg_peer_get(ep, &a);
+	*peer = msg_peer_get(ep, addr);
 	util_unlock(&ep->lock);
 	return *peer == UINT32_MAX ? -ENOMEM : 0;
 }

@@ -74,16 +74,16 @@ void msg_peers_free(struct msg_ep *ep)
 
 /* ---- death ---- */
 
-static bool waits_for(const struct msg_op *op, uint32_t peer)
+uint32_t msg_awaited(const struct msg_op *op)
 {
 	switch (op->phase) {
 	case MSG_PHASE_RTS:
 	case MSG_PHASE_ANSWER:
-		return op->peer == peer;
+		return op->peer;
 	case MSG_PHASE_NOTICE:
-		return op->src == peer;
+		return op->src;
 	default:
-		return false;
+		return UINT32_MAX;
 	}
 }
 
@@ -94,7 +94,7 @@ static void end_named(struct msg_ep *ep, uint32_t peer)
 		struct msg_op *op = ep->ids[i].op;
 		bool posted = op && op->kind == MSG_OP_RECV && msg_recv_posted(&op->recv);
 
-		if (!op || !(posted ? op->recv.src == peer : waits_for(op, peer)))
+		if (!op || !(posted ? op->recv.src == peer : msg_awaited(op) == peer))
 			continue;
 		msg_unexpose(ep, op);
 		msg_id_free(ep, op);

@@ -33,6 +33,10 @@ struct msg_port {
 	/* What time brings: how many peers it has changed. NULL: nothing. */
 	int (*tick)(struct msg_ep *ep);
 
+	/* Whether peers have acknowledged all that was posted; those of which that is not known
+	 * are asked, and it will be true in the end. */
+	bool (*settled)(struct msg_ep *ep);
+
 	/* Whose packet that is, UINT32_MAX: nobody's. */
 	uint32_t (*source)(struct msg_ep *ep, const struct ibv_wc *wc, const struct msg_pkt *p);
 	/* Whether that comes from this peer. */

@@ -8,7 +8,6 @@
 #include "msg_rc.h"
 
 #define DEPTH_MAX 128 /* of one queue pair */
-#define DRAIN     UTIL_NS_PER_S
 
 /* ---- connections ---- */
 
@@ -161,23 +160,10 @@ static int rc_open(struct msg_ep *ep)
 	return err ? err : msg_call_open(ep);
 }
 
-/* What was said to be sent is on its way, and a queue pair that goes takes it along. */
-static void drain(struct msg_ep *ep)
-{
-	uint64_t end = util_now_ns() + DRAIN;
-	struct ibv_wc wc;
-
-	while (ep->cq && ep->rc->left < ep->conf.depth && util_now_ns() < end)
-		if (ibv_poll_cq(ep->cq, 1, &wc) == 1 && wc.qp_num != ep->qp->qp_num &&
-		    (wc.wr_id & 3) != MSG_WR_RX)
-			ep->rc->left++;
-}
-
 static void rc_close(struct msg_ep *ep)
 {
 	if (!ep->rc)
 		return;
-	drain(ep);
 	for (uint32_t i = 0; i < ep->n_peers; i++)
 		if (ep->peers[i].conn) {
 			ibv_destroy_qp(ep->peers[i].conn->qp);
@@ -239,6 +225,11 @@ static int rc_post_recv(struct msg_ep *ep, struct ibv_recv_wr *wr)
 	return -ibv_post_srq_recv(ep->rc->srq, wr, &bad);
 }
 
+static bool rc_settled(struct msg_ep *ep)
+{
+	return ep->rc->left == ep->conf.depth;
+}
+
 static bool rc_completed(struct msg_ep *ep, const struct ibv_wc *wc)
 {
 	struct msg_conn *c;
@@ -282,6 +273,7 @@ const struct msg_port msg_port_rc = {
 	.close = rc_close,
 	.post = rc_post,
 	.post_recv = rc_post_recv,
+	.settled = rc_settled,
 	.completed = rc_completed,
 	.tick = rc_tick,
 	.source = rc_source,

@@ -43,7 +43,8 @@ static void set_data(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
 {
 	struct ibv_data_buf buf[MSG_PIECES];
 
-	if (!(wr->send_flags & IBV_SEND_INLINE)) {
+	/* nothing at all goes inline: there is no list */
+	if (wr->num_sge && !(wr->send_flags & IBV_SEND_INLINE)) {
 		ibv_wr_set_sge_list(ex, (size_t)wr->num_sge, wr->sg_list);
 		return;
 	}
@@ -55,7 +56,7 @@ static void set_data(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
 
 static int rd_post(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr)
 {
-	const struct msg_peer *p = &ep->peers[peer];
+	struct msg_peer *p = &ep->peers[peer];
 	struct ibv_qp_ex *ex = ep->ex;
 	int err;
 
@@ -73,6 +74,7 @@ static int rd_post(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr)
 	ibv_wr_set_ud_addr(ex, p->ah, p->addr.qpn, p->addr.qkey);
 	set_data(ex, wr);
 	err = ibv_wr_complete(ex);
+	p->unsure |= !err;
 	return err == ENOMEM ? -ENOBUFS : -err;
 }
 
@@ -82,6 +84,54 @@ static int rd_post_recv(struct msg_ep *ep, struct ibv_recv_wr *wr)
 
 	return -ibv_post_recv(ep->qp, wr, &bad);
 }
+
+/* ---- what has arrived ---- */
+
+/* Requests to one peer complete in their order, and an empty write is nothing else: it says that
+ * all before it have arrived. */
+static int ask(struct msg_ep *ep, uint32_t peer)
+{
+	struct msg_tx *tx = ep->tx_free;
+	struct ibv_send_wr wr = {.wr_id = (uintptr_t)tx | MSG_WR_TX,
+				 .opcode = IBV_WR_RDMA_WRITE,
+				 .send_flags = IBV_SEND_SIGNALED};
+	int err = tx ? rd_post(ep, peer, &wr) : -ENOBUFS;
+
+	if (err)
+		return err;
+	ep->tx_free = tx->next;
+	tx->op = NULL;
+	tx->peer = peer;
+	ep->peers[peer].unsure = false;
+	return 0;
+}
+
+/* A peer that the device does not know (any more) is not asked: it has said good-bye, or was given
+ * up, and nothing of ours is under way to it. */
+static bool asked(struct msg_ep *ep, uint32_t peer)
+{
+	struct msg_peer *p = &ep->peers[peer];
+	struct weftdv_path path;
+
+	if (p->unsure && !p->dead && !msg_verbs_dv()->query_path(ep->qp, p->ah, p->addr.qpn, &path))
+		return ask(ep, peer) != -ENOBUFS;
+	p->unsure = false;
+	return true;
+}
+
+static bool rd_settled(struct msg_ep *ep)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < ep->n_peers; i++)
+		if (!asked(ep, i))
+			return false;
+	for (const struct msg_tx *tx = ep->tx_free; tx; tx = tx->next)
+		n++;
+	return n == ep->conf.depth;
+}
+
+/* ---- what comes ---- */
 
 /* The device vouches for the queue pair's number, the packet has the rest of the address. */
 static uint32_t rd_source(struct msg_ep *ep, const struct ibv_wc *wc, const struct msg_pkt *p)
@@ -111,6 +161,7 @@ const struct msg_port msg_port_rd = {
 	.close = rd_close,
 	.post = rd_post,
 	.post_recv = rd_post_recv,
+	.settled = rd_settled,
 	.source = rd_source,
 	.is_from = rd_is_from,
 	.stats = rd_stats,

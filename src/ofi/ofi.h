@@ -69,6 +69,8 @@ struct ofi_conf {
 	bool write, speculate;
 	unsigned int stats; /* enum ofi_stats */
 	uint32_t usage;
+	uint64_t linger; /* ns */
+	uint64_t alive;  /* ns */
 	struct ofi_wait_conf wait;
 };
 extern struct ofi_conf ofi_conf;
@@ -97,7 +99,7 @@ int ofi_watch_progress(struct ofi_watch *w);
 int ofi_watch_fd(struct ofi_watch *w);
 /* To be called before every sleep. False: something has come meanwhile. */
 bool ofi_watch_arm(struct ofi_watch *w);
-/* Sleeps, if armed. True: woken. */
+/* Sleeps, if armed, for a second at most. True: woken. */
 bool ofi_watch_sleep(struct ofi_watch *w, uint64_t ns);
 /* Wakes the sleeper without anything having come. */
 void ofi_watch_wake(struct ofi_watch *w);
@@ -270,11 +272,13 @@ struct ofi_ep {
 	size_t min_multi_recv;
 	size_t inject_max;
 	struct ofi_pool ops, events;
-	struct list_head av_link;
+	struct list_head av_link, open_link;
 	/* Peers of the engine by address, plus one; 0: not known yet. */
 	atomic_uint *_Atomic peer[OFI_AV_CHUNKS];
 };
 
+/* The process ends: peers get what was sent, also by endpoints that nobody has closed. */
+void ofi_ep_fini(void);
 int ofi_ep_peer(struct ofi_ep *ep, fi_addr_t fi, uint32_t *peer);
 /* The address of a peer of the engine; not with the engine's lock. */
 fi_addr_t ofi_ep_source(struct ofi_ep *ep, uint32_t peer);

@@ -87,6 +87,7 @@ int ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 		    void *context)
 {
 	struct ofi_fabric *f = container_of(fabric, struct ofi_fabric, fid);
+	struct msg_dev_conf conf = ofi_conf.dev;
 	struct ofi_domain *d;
 	int err;
 
@@ -95,10 +96,12 @@ int ofi_domain_open(struct fid_fabric *fabric, struct fi_info *info, struct fid_
 	d = calloc(1, sizeof(*d));
 	if (!d)
 		return -FI_ENOMEM;
-	err = msg_dev_open_conf(&ofi_conf.dev, &d->dev);
+	if (info->domain_attr->name)
+		conf.name = info->domain_attr->name;
+	err = msg_dev_open_conf(&conf, &d->dev);
 	if (err) {
 		OFI_WARN(DOMAIN, "device %s can not be opened: %s\n",
-			 ofi_conf.dev.name ? ofi_conf.dev.name : "(any)", fi_strerror(-err));
+			 conf.name ? conf.name : "(any)", fi_strerror(-err));
 		free(d);
 		return err;
 	}

@@ -149,6 +149,37 @@ static int ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
+/* ---- endpoints that are enabled -------------------------------------------------------------- */
+
+static struct util_lock open_lock;
+static struct list_head open_eps = LIST_HEAD_INIT(open_eps);
+
+static void opened(struct ofi_ep *ep)
+{
+	util_lock(&open_lock);
+	list_add_tail(&ep->open_link, &open_eps);
+	util_unlock(&open_lock);
+}
+
+static void closed(struct ofi_ep *ep)
+{
+	util_lock(&open_lock);
+	list_del(&ep->open_link);
+	util_unlock(&open_lock);
+}
+
+/* The lock may be a thread's that is no more. */
+void ofi_ep_fini(void)
+{
+	struct ofi_ep *ep;
+
+	if (!util_trylock(&open_lock))
+		return;
+	list_for_each (ep, &open_eps, open_link)
+		msg_ep_linger(ep->msg);
+	util_unlock(&open_lock);
+}
+
 /* ---- enabling -------------------------------------------------------------------------------- */
 
 static void unwatch(struct ofi_ep *ep)
@@ -188,6 +219,8 @@ static int enable(struct ofi_ep *ep)
 				   .rx_buffers = ofi_conf.rx_buffers,
 				   .depth = ofi_conf.depth,
 				   .wait = true,
+				   .linger = ofi_conf.linger,
+				   .alive = ofi_conf.alive,
 				   .write = ofi_conf.write,
 				   .speculate = ofi_conf.speculate,
 				   .usage = ofi_conf.usage,
@@ -215,8 +248,10 @@ static int enable(struct ofi_ep *ep)
 		unwatch(ep);
 		msg_ep_close(ep->msg);
 		ep->msg = NULL;
+		return err;
 	}
-	return err;
+	opened(ep);
+	return 0;
 }
 
 static int ops_flag(struct ofi_ep *ep, int command, uint64_t *arg)
@@ -281,6 +316,7 @@ static int ep_close(struct fid *fid)
 	if (ep->msg) {
 		if (ofi_conf.stats != OFI_STATS_NO)
 			ofi_stats_print(ep);
+		closed(ep);
 		unwatch(ep);
 		msg_ep_close(ep->msg);
 	}

@@ -1,5 +1,8 @@
 /* What the provider offers, and whether that is what is asked for. */
+#include <netdb.h>
+#include <netinet/in.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "ofi.h"
@@ -134,8 +137,6 @@ static int check_ep(const struct fi_ep_attr *a)
 
 static int check_domain(const struct fi_domain_attr *a)
 {
-	if (a->name && strcmp(a->name, ofi_conf.dev.name ? ofi_conf.dev.name : "weft0"))
-		REFUSE("domain %s is not ours\n", a->name);
 	if (a->threading > FI_THREAD_ENDPOINT)
 		REFUSE("threading model %d is not known\n", a->threading);
 	/* Sends and receives move when the application calls. */
@@ -221,9 +222,9 @@ static void fill_ep(struct fi_ep_attr *a, const struct fi_ep_attr *h, uint64_t c
 	a->tx_ctx_cnt = a->rx_ctx_cnt = 1;
 }
 
-static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *h)
+static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *h, const char *name)
 {
-	a->name = strdup(ofi_conf.dev.name ? ofi_conf.dev.name : "weft0");
+	a->name = strdup(name);
 	/* Whatever is asked for, it is safe. */
 	a->threading = h && h->threading ? h->threading : FI_THREAD_SAFE;
 	a->control_progress = h && h->control_progress ? h->control_progress : FI_PROGRESS_AUTO;
@@ -240,7 +241,7 @@ static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *h)
 	return a->name ? 0 : -FI_ENOMEM;
 }
 
-static struct fi_info *answer(uint32_t version, const struct fi_info *h)
+static struct fi_info *answer(uint32_t version, const struct fi_info *h, const char *name)
 {
 	struct fi_info *info = fi_allocinfo();
 	uint64_t caps = answer_caps(version, h);
@@ -255,75 +256,161 @@ static struct fi_info *answer(uint32_t version, const struct fi_info *h)
 	info->domain_attr->mr_mode = mr_answer(version, h, caps);
 	/* prov_name stays NULL: libfabric sets it, and takes a name for one of a layer below. */
 	info->fabric_attr->name = strdup(OFI_NAME);
-	if (fill_domain(info->domain_attr, h ? h->domain_attr : NULL) || !info->fabric_attr->name) {
+	if (fill_domain(info->domain_attr, h ? h->domain_attr : NULL, name) ||
+	    !info->fabric_attr->name) {
 		fi_freeinfo(info);
 		return NULL;
 	}
 	return info;
 }
 
+/* ---- the device ------------------------------------------------------------------------------ */
+
+struct device {
+	char name[64]; /* also of the domain */
+	struct msg_addr addr;
+};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct device usual;
+static int usual_err;
+
+static int look(const char *name, struct device *d)
+{
+	struct msg_dev_conf conf = ofi_conf.dev;
+	struct msg_dev *dev;
+	int err;
+
+	conf.name = name;
+	err = msg_dev_open_conf(&conf, &dev);
+	if (err) {
+		OFI_INFO(CORE, "no device %s: %s\n", name ? name : "", fi_strerror(-err));
+		return err;
+	}
+	snprintf(d->name, sizeof(d->name), "%s", msg_dev_name(dev));
+	d->addr = msg_dev_addr(dev);
+	msg_dev_close(dev);
+	return 0;
+}
+
+static void look_once(void)
+{
+	usual_err = look(ofi_conf.dev.name, &usual);
+}
+
+/* The usual one, or the one that is asked for, unless the user wants another. */
+static int find_device(const char *name, struct device *d)
+{
+	pthread_once(&once, look_once);
+	if (!usual_err && (!name || !strcmp(name, usual.name))) {
+		*d = usual;
+		return 0;
+	}
+	if (!name)
+		return usual_err;
+	if (ofi_conf.dev.name)
+		REFUSE("domain %s is asked for, the device is %s\n", name, ofi_conf.dev.name);
+	return look(name, d);
+}
+
 /* ---- addresses ------------------------------------------------------------------------------- */
+
+/* Whether the address, in text or in binary, is one of the device. What the device has not given
+ * it yet, number and key of the queue pair, does not count. */
+static bool is_here(const struct msg_addr *a, const struct msg_addr *here)
+{
+	return !memcmp(a->gid, here->gid, sizeof(a->gid)) && a->lid == here->lid;
+}
+
+/* The loopback address is as good as any: peers of this host are reached, too. */
+static bool host_is_here(const char *node, const struct msg_addr *here)
+{
+	struct addrinfo want = {.ai_family = AF_INET}, *all, *ai;
+	struct msg_addr a;
+	bool yes = false;
+
+	if (!ofi_addr_parse(node, &a))
+		return is_here(&a, here);
+	if (getaddrinfo(node, NULL, &want, &all))
+		return false;
+	for (ai = all; ai; ai = ai->ai_next) {
+		const struct sockaddr_in *in = (const struct sockaddr_in *)ai->ai_addr;
+
+		yes |= in->sin_addr.s_addr == here->ip ||
+		       ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	}
+	freeaddrinfo(all);
+	return yes;
+}
+
+static int copy_addr(const struct msg_addr *from, void **to, size_t *len)
+{
+	*to = malloc(sizeof(*from));
+	if (!*to)
+		return -FI_ENOMEM;
+	memcpy(*to, from, sizeof(*from));
+	*len = sizeof(*from);
+	return 0;
+}
+
+/* Where endpoints will be. The rest of their names they get when they are enabled. */
+static int add_src(struct fi_info *info, const char *node, const struct fi_info *hints,
+		   const struct msg_addr *here)
+{
+	struct msg_addr a;
+
+	if (node && !host_is_here(node, here))
+		REFUSE("%s is not an address of the device\n", node);
+	if (hints && hints->src_addr) {
+		if (hints->src_addrlen != sizeof(a))
+			REFUSE("a source address has %zu bytes\n", sizeof(a));
+		memcpy(&a, hints->src_addr, sizeof(a));
+		if (!is_here(&a, here))
+			REFUSE("the source address is not of the device\n");
+	}
+	return copy_addr(here, &info->src_addr, &info->src_addrlen);
+}
 
 /* Endpoints get their names when they are enabled: no host and service leads to one. What
  * fi_av_straddr prints does. */
 static int add_dest(struct fi_info *info, const char *node, const struct fi_info *hints)
 {
-	const void *from =
-		hints && hints->dest_addrlen == sizeof(struct msg_addr) ? hints->dest_addr : NULL;
 	struct msg_addr addr;
 
-	if (node) {
-		if (ofi_addr_parse(node, &addr))
-			REFUSE("%s is not an address of an endpoint, as fi_weft://...\n", node);
-		from = &addr;
-	}
-	if (!from)
+	if (node && ofi_addr_parse(node, &addr))
+		REFUSE("%s is not an address of an endpoint, as fi_weft://...\n", node);
+	if (!node && (!hints || !hints->dest_addr))
 		return 0;
-	info->dest_addr = malloc(sizeof(addr));
-	if (!info->dest_addr)
-		return -FI_ENOMEM;
-	memcpy(info->dest_addr, from, sizeof(addr));
-	info->dest_addrlen = sizeof(addr);
-	return 0;
-}
-
-/* ---- the device ------------------------------------------------------------------------------ */
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int device_err;
-
-static void probe(void)
-{
-	struct msg_dev *dev;
-
-	device_err = msg_dev_open_conf(&ofi_conf.dev, &dev);
-	if (device_err)
-		OFI_INFO(CORE, "no device: %s\n", fi_strerror(-device_err));
-	else
-		msg_dev_close(dev);
+	if (!node) {
+		if (hints->dest_addrlen != sizeof(addr))
+			REFUSE("a destination address has %zu bytes\n", sizeof(addr));
+		memcpy(&addr, hints->dest_addr, sizeof(addr));
+	}
+	return copy_addr(&addr, &info->dest_addr, &info->dest_addrlen);
 }
 
 int ofi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		const struct fi_info *hints, struct fi_info **info)
 {
+	bool source = flags & FI_SOURCE;
+	struct device d;
 	int err;
 
 	if (flags & CORE_PROV_ONLY)
 		return -FI_ENODATA;
 	if (hints && ofi_check_info(version, hints))
 		return -FI_ENODATA;
-	if (node && (service || flags & FI_SOURCE))
-		REFUSE("host %s and a service name no endpoint\n", node);
 	/* Servers ask for one even if they tell their name to clients by other means. */
 	if (service)
 		OFI_INFO(CORE, "service %s has no meaning: the device gives names\n", service);
-	pthread_once(&once, probe);
-	if (device_err)
+	if (find_device(hints && hints->domain_attr ? hints->domain_attr->name : NULL, &d))
 		return -FI_ENODATA;
-	*info = answer(version, hints);
+	*info = answer(version, hints, d.name);
 	if (!*info)
 		return -FI_ENOMEM;
-	err = add_dest(*info, node, hints);
+	err = add_src(*info, source ? node : NULL, hints, &d.addr);
+	if (!err)
+		err = add_dest(*info, source ? NULL : node, hints);
 	if (err) {
 		fi_freeinfo(*info);
 		*info = NULL;

@@ -11,12 +11,18 @@ struct ofi_conf ofi_conf;
 /* Reads further apart than that are not somebody waiting. */
 #define WAIT_GAP_NS 20000
 
+static void cleanup(void)
+{
+	ofi_ep_fini();
+	ofi_idle_fini();
+}
+
 struct fi_provider ofi_provider = {
 	.version = FI_VERSION(0, 1),
 	.name = OFI_NAME,
 	.getinfo = ofi_getinfo,
 	.fabric = ofi_fabric_open,
-	.cleanup = ofi_idle_fini,
+	.cleanup = cleanup,
 };
 
 static enum fi_param_type param_type(enum util_tune_type t)
@@ -78,6 +84,8 @@ static void read_tunables(void)
 		.write = util_tune_enum(&ofi_tunables[OFI_TUNE_RENDEZVOUS]) == 1,
 		.speculate = util_tune_bool(&ofi_tunables[OFI_TUNE_SPECULATE]),
 		.usage = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_USAGE]),
+		.alive = util_tune_ns(&ofi_tunables[OFI_TUNE_ALIVE]),
+		.linger = util_tune_ns(&ofi_tunables[OFI_TUNE_LINGER]),
 		.stats = util_tune_enum(&ofi_tunables[OFI_TUNE_STATS]),
 		.wait = {.mode = util_tune_enum(&ofi_tunables[OFI_TUNE_WAIT]),
 			 .spin = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_SPIN]),

@@ -42,6 +42,22 @@ const struct util_tunable ofi_tunables[] = {
 			    .max = 65536,
 			    .help = "Work requests that one endpoint can have under way; further "
 				    "operations wait, or are refused with FI_EAGAIN."},
+	[OFI_TUNE_LINGER] =
+		{.name = "FI_WEFT_LINGER",
+		 .type = UTIL_TUNE_DURATION,
+		 .def = "1s",
+		 .max = UINT64_C(60000000000),
+		 .help = "Longest time that closing an endpoint, or the end of a process that does "
+			 "not, waits for peers to have what was sent. 0: not at all; what was "
+			 "sent last may be lost."},
+	[OFI_TUNE_ALIVE] =
+		{.name = "FI_WEFT_ALIVE",
+		 .type = UTIL_TUNE_DURATION,
+		 .def = "1s",
+		 .max = UINT64_C(3600000000000),
+		 .help = "Who has waited so long asks the device of each peer that a message or an "
+			 "answer is awaited of whether it is still there. 0: nobody is asked; a "
+			 "receive from a process that was killed waits for ever."},
 	[OFI_TUNE_RENDEZVOUS] = {.name = "FI_WEFT_RENDEZVOUS",
 				 .type = UTIL_TUNE_ENUM,
 				 .def = "read",

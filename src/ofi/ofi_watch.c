@@ -9,7 +9,11 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "util_clock.h"
 #include "ofi.h"
+
+/* Who sleeps for long looks up now and then: those that it waits for may have died. */
+#define SLEEP_MAX_NS UTIL_NS_PER_S
 
 void ofi_watch_init(struct ofi_watch *w)
 {
@@ -153,12 +157,19 @@ bool ofi_watch_arm(struct ofi_watch *w)
 
 bool ofi_watch_sleep(struct ofi_watch *w, uint64_t ns)
 {
+	uint64_t most = ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS;
 	struct pollfd p = {.fd = w->epoll, .events = POLLIN};
-	struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000),
-			      .tv_nsec = (long)(ns % 1000000000)};
-	int n = ppoll(&p, 1, ns == UINT64_MAX ? NULL : &ts, NULL);
+	struct timespec ts = {.tv_sec = (time_t)(most / UTIL_NS_PER_S),
+			      .tv_nsec = (long)(most % UTIL_NS_PER_S)};
+	int n = ppoll(&p, 1, &ts, NULL);
 
 	atomic_store(&w->armed, false);
+	if (n == 0) {
+		util_lock(&w->lock);
+		for (uint32_t i = 0; i < w->n; i++)
+			msg_slept(w->ep[i]->msg);
+		util_unlock(&w->lock);
+	}
 	return n > 0;
 }
 

@@ -30,6 +30,7 @@ static struct msg_ep *open_ep(struct msg_dev *dev, bool wait, uint32_t connect_m
 				   .depth = 16,
 				   .wait = wait,
 				   .connect_ms = connect_ms,
+				   .linger = UTIL_NS_PER_S,
 				   .done = done};
 	struct msg_ep *ep;
 
@@ -330,10 +331,6 @@ static void test_last_words(void **state)
 
 	(void)state;
 	pair_open(&p, false, 0);
-	if (!p.ep[0]->rc) { /* an RD queue pair takes along what it has not sent */
-		pair_close(&p);
-		skip();
-	}
 	exchange(&p, 1, 10);
 	for (uint8_t i = 0; i < N; i++) {
 		fill(tx, sizeof(tx), i);

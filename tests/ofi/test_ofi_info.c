@@ -1,6 +1,7 @@
 /* What the provider says that it can do. */
 #include "ofi_node.h"
 
+#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -233,11 +234,15 @@ static void test_nodes(void **state)
 
 	(void)state;
 	assert_int_equal(fi_getinfo(VERSION, "localhost", "7471", 0, h, &i), -FI_ENODATA);
-	assert_int_equal(fi_getinfo(VERSION, "localhost", NULL, FI_SOURCE, h, &i), -FI_ENODATA);
+	assert_int_equal(fi_getinfo(VERSION, "203.0.113.9", NULL, FI_SOURCE, h, &i), -FI_ENODATA);
 	OK(fi_getinfo(VERSION, NULL, "7471", FI_SOURCE, h, &i)); /* as fabtests do */
+	fi_freeinfo(i);
+	OK(fi_getinfo(VERSION, "localhost", "7471", FI_SOURCE, h, &i));
 	fi_freeinfo(i);
 	assert_int_equal(fi_getinfo(VERSION, "fi_weft://10.0.0.7:12345", NULL, 0, h, &i),
 			 -FI_ENODATA);
+	OK(fi_getinfo(VERSION, "fi_weft://[::ffff:10.0.0.7]:abc123:1234abcd:0", "1", 0, h, &i));
+	fi_freeinfo(i);
 	OK(fi_getinfo(VERSION, "fi_weft://[::ffff:10.0.0.7]:abc123:1234abcd:0", NULL, 0, h, &i));
 	assert_int_equal(i->dest_addrlen, ADDR_LEN);
 	assert_memory_equal(i->dest_addr, want, 16);
@@ -245,7 +250,49 @@ static void test_nodes(void **state)
 	fi_freeinfo(h);
 }
 
+/* The domain is the device, and so is the source address, as far as it is known before an endpoint
+ * is there. */
+static void test_where(void **state)
+{
+	static const uint8_t none[8];
+	struct fi_info *h = hints_new(), *i;
+	struct node_conf conf = {0};
+	char host[INET_ADDRSTRLEN], text[100];
+	size_t len = sizeof(text);
+	struct node n;
+
+	(void)state;
+	node_open(&n, &conf);
+	assert_int_equal(n.info->src_addrlen, ADDR_LEN);
+	assert_memory_equal(n.info->src_addr, n.name, 16);
+	assert_memory_equal((uint8_t *)n.info->src_addr + 16, none, 8);
+	assert_memory_equal((uint8_t *)n.info->src_addr + 24, n.name + 24, 4);
+	/* in all forms */
+	inet_ntop(AF_INET, n.name + 12, host, sizeof(host));
+	fi_av_straddr(n.av, n.name, text, &len);
+	h->domain_attr->name = strdup(n.info->domain_attr->name);
+	h->src_addr = malloc(ADDR_LEN);
+	memcpy(h->src_addr, n.name, ADDR_LEN);
+	h->src_addrlen = ADDR_LEN;
+	for (int k = 0; k < 4; k++) {
+		OK(fi_getinfo(VERSION, k & 1 ? text : host, k & 2 ? "7471" : NULL, FI_SOURCE, h,
+			      &i));
+		assert_string_equal(i->domain_attr->name, n.info->domain_attr->name);
+		assert_memory_equal(i->src_addr, n.info->src_addr, ADDR_LEN);
+		assert_null(i->dest_addr);
+		fi_freeinfo(i);
+	}
+	/* somewhere else */
+	((uint8_t *)h->src_addr)[15] ^= 1;
+	assert_int_equal(get(VERSION, h, &i), -FI_ENODATA);
+	((uint8_t *)h->src_addr)[15] ^= 1;
+	h->src_addrlen = 16;
+	assert_int_equal(get(VERSION, h, &i), -FI_ENODATA);
+	node_close(&n);
+	fi_freeinfo(h);
+}
+
 NODE_MAIN(cmocka_unit_test(test_all), cmocka_unit_test(test_mtl), cmocka_unit_test(test_btl),
 	  cmocka_unit_test(test_mr_modes), cmocka_unit_test(test_refused),
 	  cmocka_unit_test(test_threading), cmocka_unit_test(test_again),
-	  cmocka_unit_test(test_nodes))
+	  cmocka_unit_test(test_nodes), cmocka_unit_test(test_where))

@@ -53,6 +53,68 @@ static void test_av(void **state)
 	node_close(&n);
 }
 
+/* Addresses differ if anything in them does. */
+static void test_av_whole(void **state)
+{
+	static const size_t parts[] = {0, 11, 15, 16, 18, 20, 24, 25};
+	uint8_t name[ADDR_LEN], back[ADDR_LEN];
+	struct node n;
+
+	(void)state;
+	node_open(&n, &plain);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		size_t len = sizeof(back);
+		fi_addr_t got[2];
+		char text[100];
+
+		memcpy(name, n.name, ADDR_LEN);
+		name[parts[i]] ^= 1;
+		assert_int_equal(fi_av_insert(n.av, name, 1, &got[0], 0, NULL), 1);
+		OK(fi_av_lookup(n.av, got[0], back, &len));
+		assert_memory_equal(back, name, ADDR_LEN);
+		len = sizeof(text);
+		fi_av_straddr(n.av, name, text, &len);
+		assert_int_equal(fi_av_insertsvc(n.av, text, NULL, &got[1], 0, NULL), 1);
+		OK(fi_av_lookup(n.av, got[1], back, &len));
+		assert_memory_equal(back, name, ADDR_LEN);
+		/* no network of this device: not taken for the one that is like it */
+		if (parts[i] < 12)
+			assert_int_not_equal(fi_send(n.ep, text, 1, NULL, got[0], NULL), 0);
+	}
+	node_close(&n);
+}
+
+/* Who a message is from: the whole address counts, and of duplicates the oldest. */
+static void test_av_source(void **state)
+{
+	struct node a, b;
+	uint8_t name[ADDR_LEN], buf[8];
+	fi_addr_t like, twin[2], to, src;
+
+	(void)state;
+	node_open(&a, &plain);
+	node_open(&b, &plain);
+	a.others[0] = b.others[1] = &a;
+	a.others[1] = b.others[0] = &b;
+	memcpy(name, a.name, ADDR_LEN);
+	name[20] ^= 1; /* the key of an earlier endpoint with the same number */
+	assert_int_equal(fi_av_insert(b.av, name, 1, &like, 0, NULL), 1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(fi_av_insert(b.av, a.name, 1, &twin[i], 0, NULL), 1);
+	assert_int_equal(fi_av_insert(a.av, b.name, 1, &to, 0, NULL), 1);
+	for (int i = 0; i < 3; i++) {
+		/* from either twin, then with only one left */
+		RETRY(&b, fi_recv(b.ep, buf, sizeof(buf), NULL, twin[i > 0], NULL));
+		RETRY(&a, fi_send(a.ep, "12345678", 8, NULL, to, NULL));
+		node_wait(&a, a.tx);
+		node_wait_from(&b, b.rx, &src);
+		assert_int_equal(src, twin[i == 2]);
+		if (i == 1)
+			OK(fi_av_remove(b.av, &twin[0], 1, 0));
+	}
+	pair_close(&a, &b);
+}
+
 static void test_av_open(void **state)
 {
 	struct node n;
@@ -328,8 +390,9 @@ static void test_not_there(void **state)
 	node_close(&n);
 }
 
-NODE_MAIN(cmocka_unit_test(test_av), cmocka_unit_test(test_av_open), cmocka_unit_test(test_av_many),
-	  cmocka_unit_test(test_eq), cmocka_unit_test(test_endpoint_states),
-	  cmocka_unit_test(test_flags_of_operations), cmocka_unit_test(test_queues),
-	  cmocka_unit_test(test_formats), cmocka_unit_test(test_close_in_the_middle),
-	  cmocka_unit_test(test_not_there))
+NODE_MAIN(cmocka_unit_test(test_av), cmocka_unit_test(test_av_whole),
+	  cmocka_unit_test(test_av_source), cmocka_unit_test(test_av_open),
+	  cmocka_unit_test(test_av_many), cmocka_unit_test(test_eq),
+	  cmocka_unit_test(test_endpoint_states), cmocka_unit_test(test_flags_of_operations),
+	  cmocka_unit_test(test_queues), cmocka_unit_test(test_formats),
+	  cmocka_unit_test(test_close_in_the_middle), cmocka_unit_test(test_not_there))
