@@ -118,7 +118,8 @@ struct rnic_engine {
 	atomic_bool stop;
 	pthread_t thread;
 	atomic_uint_fast64_t last_poll; /* when an application thread last ran a pass */
-	atomic_int poller;              /* the clock of its CPU time */
+	atomic_uintptr_t poller;        /* who it was, ... */
+	atomic_int poller_clock;        /* ... and the clock of its CPU time */
 	atomic_uint polls; /* since the application was about to sleep; up to a limit */
 	struct {
 		uint64_t last, at, cpu;

@@ -37,12 +37,14 @@ static void futex(atomic_uint *word, int op, unsigned int value, const struct ti
 
 void rnic_poller_is(struct rnic_engine *e)
 {
-	static _Thread_local clockid_t mine;
+	uintptr_t self = (uintptr_t)pthread_self();
+	clockid_t clock;
 
-	if (!mine && pthread_getcpuclockid(pthread_self(), &mine))
-		return;
-	if (atomic_load_explicit(&e->poller, memory_order_relaxed) != mine)
-		atomic_store_explicit(&e->poller, mine, memory_order_relaxed);
+	if (atomic_load_explicit(&e->poller, memory_order_relaxed) != self &&
+	    !pthread_getcpuclockid(pthread_self(), &clock)) {
+		atomic_store_explicit(&e->poller, self, memory_order_relaxed);
+		atomic_store_explicit(&e->poller_clock, clock, memory_order_relaxed);
+	}
 	if (atomic_load_explicit(&e->polls, memory_order_relaxed) < WAITER_POLLS)
 		atomic_fetch_add_explicit(&e->polls, 1, memory_order_relaxed);
 }
@@ -77,7 +79,7 @@ static uint64_t cpu_ns(clockid_t clock)
  * know. */
 static bool poller_waits(struct rnic_engine *e, uint64_t last, uint64_t now)
 {
-	clockid_t clock = atomic_load_explicit(&e->poller, memory_order_relaxed);
+	clockid_t clock = atomic_load_explicit(&e->poller_clock, memory_order_relaxed);
 	uint64_t cpu = cpu_ns(clock), since = e->look.at, used = cpu - e->look.cpu;
 	bool first = e->look.last != last || e->look.clock != clock;
 
