@@ -4,6 +4,7 @@
 
 static void report(struct ofi_op *op)
 {
+	ofi_idle_busy(); /* also if it is only counted, and completion queues are read in vain */
 	if (op->cntr)
 		ofi_cntr_count(op->cntr, op->op.err);
 	if (op->cq && (op->report || op->op.err))

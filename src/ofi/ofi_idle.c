@@ -74,6 +74,7 @@ static bool step(bool may_sleep)
 	if (what == OFI_STEP_SLEEP && may_sleep) {
 		sleeps++;
 		again = !ofi_watch_arm(&all) || ofi_watch_sleep(&all, ofi_conf.wait.sleep_ns);
+		ofi_wait_slept(&ofi_conf.wait, &wait, again);
 	} else {
 		yields++;
 		sched_yield();

@@ -46,6 +46,7 @@ struct ofi_op *ofi_op_new(struct ofi_ep *ep, enum msg_op_kind kind, const struct
 		*err = -FI_ENOMEM;
 		return NULL;
 	}
+	ofi_idle_busy(); /* who has something to do does not just wait */
 	op->op.kind = (uint8_t)kind;
 	op->op.flags = engine_flags(c);
 	op->op.peer = peer;

@@ -11,6 +11,9 @@
 /* Too few cores: whoever is waited for is probably not running. */
 #define CROWD_SPIN  2
 #define CROWD_YIELD 200
+/* Reads after the first sleep in vain, and how often that is doubled. */
+#define AWAKE     25
+#define AWAKE_MAX 3
 
 void ofi_wait_defaults(struct ofi_wait_conf *conf, uint32_t ranks, uint32_t cores)
 {
@@ -49,5 +52,20 @@ enum ofi_wait_step ofi_wait_empty(const struct ofi_wait_conf *conf, struct ofi_w
 		return OFI_STEP_RETURN;
 	if (w->empty - conf->spin <= conf->yield || !conf->sleep_ns)
 		return OFI_STEP_YIELD;
+	if (w->awake) {
+		w->awake--;
+		return OFI_STEP_YIELD;
+	}
 	return OFI_STEP_SLEEP;
+}
+
+void ofi_wait_slept(const struct ofi_wait_conf *conf, struct ofi_wait *w, bool woken)
+{
+	if (woken || conf->mode == OFI_WAIT_BLOCKS) {
+		w->vain = w->awake = 0;
+		return;
+	}
+	w->awake = AWAKE << w->vain;
+	if (w->vain < AWAKE_MAX)
+		w->vain++;
 }

@@ -10,6 +10,10 @@
  * count only if they follow one another closely. That is a matter of the thread's CPU time. Where
  * cores are few, others run between two reads, and a clock on the wall would see work.
  *
+ * It may also wait for something else, and look here only in passing. Who slept and was not woken
+ * is left alone for a number of reads, twice as many each time up to a limit, before it sleeps
+ * again: then it does not lose much, and who really waits for us sleeps for most of the time.
+ *
  * Pure: time is an argument.
  */
 #ifndef WEFT_OFI_WAIT_H
@@ -32,6 +36,8 @@ struct ofi_wait_conf {
 struct ofi_wait {
 	uint32_t empty;   /* reads in a row */
 	uint64_t last_ns; /* CPU time when it was last looked at */
+	uint32_t vain;    /* sleeps in a row, up to a limit, that nothing has ended */
+	uint32_t awake;   /* reads before the next sleep */
 };
 
 enum ofi_wait_step { OFI_STEP_RETURN, OFI_STEP_YIELD, OFI_STEP_SLEEP };
@@ -45,5 +51,7 @@ bool ofi_wait_wants_time(const struct ofi_wait *w);
 /* A read found nothing. now_ns: CPU time of the thread. */
 enum ofi_wait_step ofi_wait_empty(const struct ofi_wait_conf *conf, struct ofi_wait *w,
 				  uint64_t now_ns);
+/* It has slept. woken: by something that came. */
+void ofi_wait_slept(const struct ofi_wait_conf *conf, struct ofi_wait *w, bool woken);
 
 #endif

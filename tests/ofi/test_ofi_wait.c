@@ -35,6 +35,30 @@ static void test_stages(void **state)
 	assert_int_equal(reads(&conf, &w, &now, 1000, 200), OFI_STEP_SLEEP);
 }
 
+/* Who was not woken looks for something else, perhaps: the longer it is left alone, the less it
+ * loses, but it sleeps in the end. */
+static void test_sleep_in_vain(void **state)
+{
+	struct ofi_wait w = {0};
+	unsigned int before = 0;
+	uint64_t now = 1;
+
+	(void)state;
+	assert_int_equal(reads(&conf, &w, &now, 151, 200), OFI_STEP_SLEEP);
+	for (int i = 0; i < 10; i++) {
+		unsigned int n = 0;
+
+		ofi_wait_slept(&conf, &w, false);
+		while (reads(&conf, &w, &now, 1, 200) == OFI_STEP_YIELD)
+			n++;
+		assert_true(n > before || i > 3);
+		assert_in_range(n, 10, 1000);
+		before = n;
+	}
+	ofi_wait_slept(&conf, &w, true);
+	assert_int_equal(reads(&conf, &w, &now, 1, 200), OFI_STEP_SLEEP);
+}
+
 /* A program that works between its tests is never delayed. */
 static void test_busy_program(void **state)
 {
@@ -107,9 +131,10 @@ static void test_modes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stages),          cmocka_unit_test(test_busy_program),
-		cmocka_unit_test(test_work_after_wait), cmocka_unit_test(test_other_clock),
-		cmocka_unit_test(test_no_overflow),     cmocka_unit_test(test_modes),
+		cmocka_unit_test(test_stages),       cmocka_unit_test(test_sleep_in_vain),
+		cmocka_unit_test(test_busy_program), cmocka_unit_test(test_work_after_wait),
+		cmocka_unit_test(test_other_clock),  cmocka_unit_test(test_no_overflow),
+		cmocka_unit_test(test_modes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
