@@ -1,8 +1,11 @@
 /* The progress thread: passes while no application thread polls. */
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,8 +16,8 @@
 /* A poller that was here this recently will be here again. Longer than the time that
  * an application needs between two polls, shorter than anybody notices. */
 #define POLLER_NS (50 * UTIL_NS_PER_US)
-/* One that has had less than half of the time since then has lost its core, perhaps to those that
- * it waits for. It is believed to come back for so long, ... */
+/* One that could run, but had less than half of the time since then, has lost its core, perhaps to
+ * those that it waits for. It is believed to come back for so long, ... */
 #define WAITER_NS (3 * UTIL_NS_PER_MS)
 /* ... if it has polled so often since somebody has said that he is going to sleep. */
 #define WAITER_POLLS 64
@@ -75,8 +78,29 @@ static uint64_t cpu_ns(clockid_t clock)
 		       : (uint64_t)ts.tv_sec * UTIL_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* Whether the poller, which has not been here lately, has run since then. It takes two looks to
- * know. */
+/* Running, or waiting for a core; not asleep. */
+static bool runnable(clockid_t clock)
+{
+	int tid = ~(clock >> 3); /* as the kernel makes such clocks (clock_getcpuclockid(3)) */
+	char path[64], stat[128], *state;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, stat, sizeof(stat) - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	stat[n] = '\0';
+	state = strrchr(stat, ')'); /* behind the name, in which there may be anything */
+	return state && !strncmp(state, ") R", 3);
+}
+
+/* Whether the poller, which has not been here lately, waits for a core. It takes two looks to know
+ * that it did not run in between. */
 static bool poller_waits(struct rnic_engine *e, uint64_t last, uint64_t now)
 {
 	clockid_t clock = atomic_load_explicit(&e->poller_clock, memory_order_relaxed);
@@ -84,7 +108,8 @@ static bool poller_waits(struct rnic_engine *e, uint64_t last, uint64_t now)
 	bool first = e->look.last != last || e->look.clock != clock;
 
 	if (cpu == UINT64_MAX || /* it has ended */
-	    atomic_load_explicit(&e->polls, memory_order_relaxed) < WAITER_POLLS)
+	    atomic_load_explicit(&e->polls, memory_order_relaxed) < WAITER_POLLS ||
+	    !runnable(clock))
 		return false;
 	e->look.last = last;
 	e->look.clock = clock;

@@ -453,8 +453,7 @@ static void test_silent_target(void **state)
 	pair_close(&p);
 }
 
-/* Whoever polled a moment ago may work or sleep now. The thread takes over from both; from one who
- * sleeps later, because it could as well have lost its core, and come back. */
+/* Whoever polled a moment ago may work or sleep now. The thread takes over from both. */
 static void test_poller_goes(void **state)
 {
 	struct rig_opts o = rig_defaults();
@@ -477,6 +476,32 @@ static void test_poller_goes(void **state)
 		CHECK_EQ(rig_peek(p.b.buf + 63), mark);
 	}
 	expect_run(p.a.scq, 0, 20, IBV_WC_SUCCESS);
+	pair_close(&p);
+}
+
+/* Who looks in now and then sleeps in between, and has not lost its core. */
+static void test_poller_naps(void **state)
+{
+	struct rig_opts o = rig_defaults();
+	int served = 0;
+	struct ibv_wc wc;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, &o);
+	for (int k = 0; k < 1000; k++)
+		CHECK_EQ(ibv_poll_cq(p.b.scq, 1, &wc), 0);
+	for (uint64_t i = 0; i < 100; i++) {
+		uint8_t mark = (uint8_t)(i + 1);
+
+		memset(p.a.buf, mark, 64);
+		CHECK_EQ(ibv_poll_cq(p.b.scq, 1, &wc), 0);
+		end_write(&p.a, i, 0, 64, 0);
+		usleep(2000);
+		served += rig_peek(p.b.buf + 63) == mark;
+		EXPECT_OK(p.a.scq, i);
+	}
+	CHECK(served >= 50);
 	pair_close(&p);
 }
 
@@ -519,6 +544,7 @@ int main(void)
 		RIG_TEST(test_registration_under_load),
 		RIG_TEST(test_silent_target),
 		RIG_TEST(test_poller_goes),
+		RIG_TEST(test_poller_naps),
 		RIG_TEST(test_no_thread),
 	};
 
