@@ -28,6 +28,8 @@
 #define ASK_EVERY_MAX 32
 /* ... twice as many after this many looks in vain. */
 #define ASK_MISSES 16
+/* Who comes less often than this looks at everything each time. */
+#define SELDOM_NS (100 * UTIL_NS_PER_US)
 /* Polls of rings for one look at the clock. */
 #define CLOCK_EVERY 8
 /* Looks at rings in a pass that finds nothing: the rest of a poll takes as long as all of them. */
@@ -243,6 +245,14 @@ static bool sleep_rings(struct rnic_engine *e, bool asleep)
 	return any;
 }
 
+/* A poller may have found it, while the thread sleeps and has not told this one that it does. */
+void rnic_engine_ring(struct rnic_engine *e, struct rnic_ring *r)
+{
+	list_add_tail(&r->link, &e->rings);
+	if (atomic_load_explicit(&e->watch_until, memory_order_relaxed))
+		rnic_engine_kick(e);
+}
+
 /* Who rings takes the rings for awake from then on, and rings no more. If a poller is here first,
  * the thread has not seen it, and would sleep on. */
 static bool bell_ready(struct rnic_io *io, uint32_t events)
@@ -280,7 +290,8 @@ static bool pass(struct rnic_engine *e, uint64_t now, bool ask)
 {
 	bool did = false;
 
-	e->now = now;
+	if (now > e->now) /* a poller's may be older than the thread's */
+		e->now = now;
 	e->in_pass = true;
 	did = look_rings(e);
 	if (!did || ask || e->ring_run % RINGS_RUN == 0) {
@@ -314,12 +325,13 @@ static void offer_core(struct rnic_engine *e)
 }
 
 /* Reading the clock takes a tenth of the time of a message through a ring. Who polls rings does
- * so every few hundred nanoseconds; the time of one of the last polls is good enough. */
+ * so every few hundred nanoseconds; the time of one of the last polls is good enough. If it does
+ * not, the thread has been at work in between, and the clock is read again. */
 static uint64_t poll_time(struct rnic_engine *e)
 {
 	uint64_t last = atomic_load_explicit(&e->last_poll, memory_order_relaxed);
 
-	if (last && atomic_load_explicit(&e->has_rings, memory_order_relaxed) &&
+	if (last && e->use_thread && atomic_load_explicit(&e->has_rings, memory_order_relaxed) &&
 	    atomic_fetch_add_explicit(&e->ring_polls, 1, memory_order_relaxed) % CLOCK_EVERY)
 		return last;
 	return util_now_ns();
@@ -327,8 +339,9 @@ static uint64_t poll_time(struct rnic_engine *e)
 
 bool rnic_engine_poll(struct rnic_engine *e)
 {
+	uint64_t last = atomic_load_explicit(&e->last_poll, memory_order_relaxed);
 	uint64_t now = poll_time(e);
-	bool did;
+	bool did, seldom = last && now > last + SELDOM_NS;
 
 	/* relaxed: a hint to the progress thread, nothing is published with it. Given
 	 * before the lock is had: the thread that holds it shall make way. */
@@ -341,7 +354,7 @@ bool rnic_engine_poll(struct rnic_engine *e)
 		sched_yield();
 		return false;
 	}
-	did = pass(e, now, false);
+	did = pass(e, now, seldom);
 	rnic_unlock(e);
 	if (did)
 		atomic_store_explicit(&e->empty_polls, 0, memory_order_relaxed);
@@ -367,6 +380,7 @@ uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now)
 {
 	uint64_t next = 0;
 
+	atomic_store_explicit(&e->ring_polls, 0, memory_order_relaxed);
 	if (e->rings_asleep)
 		sleep_rings(e, false);
 	if (!pass(e, now, true)) {

@@ -186,6 +186,8 @@ int rnic_engine_start(struct rnic_engine *e);
 /* All of these need the lock. */
 void rnic_engine_kick(struct rnic_engine *e); /* wakes a watching thread */
 void rnic_due_add(struct rnic_engine *e, struct rnic_due *d, uint64_t now);
+/* A ring to be looked at from now on. */
+void rnic_engine_ring(struct rnic_engine *e, struct rnic_ring *r);
 /* The descriptor that wakes the thread for rings, made on first use. 0 or -errno. */
 int rnic_engine_bell(struct rnic_engine *e);
 /* Runs d->run once, when all that is going on is done. */

@@ -157,6 +157,13 @@ static int give_handle(struct rnic_rd *rd, struct rnic_rd_req *r)
 	return err;
 }
 
+/* No region contains that, and packets that lead over the end of memory are taken for damaged. */
+static bool wraps(const struct rnic_swqe *w)
+{
+	return (w->opcode == IBV_WR_RDMA_WRITE || w->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) &&
+	       w->remote_addr > UINT64_MAX - w->length;
+}
+
 static void post_one(struct rnic_rd *rd, uint32_t slot)
 {
 	const struct rnic_swqe *w = rnic_swqe_at(rd->qp, slot);
@@ -174,6 +181,10 @@ static void post_one(struct rnic_rd *rd, uint32_t slot)
 	list_init(&r->wait);
 	if (rd->qp->ibv.state != IBV_QPS_RTS) {
 		rnic_rd_fail(r, IBV_WC_WR_FLUSH_ERR);
+		return;
+	}
+	if (wraps(w)) {
+		rnic_rd_fail(r, IBV_WC_REM_ACCESS_ERR);
 		return;
 	}
 	if (!rnic_is_read(w) || !give_handle(rd, r))

@@ -172,7 +172,7 @@ static void attach(struct rnic_rd_shm *s, struct rnic_rd_peer *peer)
 {
 	s->peer = peer;
 	peer->shm = s;
-	list_add_tail(&s->ring.link, &s->rd->e->rings);
+	rnic_engine_ring(s->rd->e, &s->ring);
 	rnic_rd_shm_introduce(s);
 	rnic_rd_touch(peer);
 }

@@ -188,6 +188,28 @@ static void test_mixed(void **state)
 	rd_pair_close(&p);
 }
 
+/* Over the end of memory, and what is behind it still arrives. */
+static void test_wraps(void **state)
+{
+	static const uint64_t at[] = {UINT64_MAX, UINT64_MAX - 8, UINT64_MAX - 15,
+				      UINT64_MAX - 3000};
+	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+						 IBV_WR_RDMA_READ};
+	struct rd_pair p;
+	struct way bad;
+
+	(void)state;
+	rd_pair_open(&p, NULL, NULL);
+	bad = p.ab;
+	for (size_t i = 0; i < ARRAY_SIZE(at) * ARRAY_SIZE(ops); i++) {
+		bad.to.addr = at[i / ARRAY_SIZE(ops)];
+		rd_post(&bad, ops[i % ARRAY_SIZE(ops)], 1, 0, i < 9 ? 16 : 5000, 0);
+		EXPECT(p.a.scq, 1, IBV_WC_REM_ACCESS_ERR);
+		good(&p);
+	}
+	rd_pair_close(&p);
+}
+
 static void test_too_long(void **state)
 {
 	static const struct {
@@ -228,7 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_rnr),      RIG_TEST(test_rnr_limited), RIG_TEST(test_rnr_behind),
 		RIG_TEST(test_rnr_all),  RIG_TEST(test_rnr_both),    RIG_TEST(test_mixed),
-		RIG_TEST(test_too_long),
+		RIG_TEST(test_too_long), RIG_TEST(test_wraps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -505,6 +505,49 @@ static void test_poller_naps(void **state)
 	pair_close(&p);
 }
 
+struct told {
+	struct rnic_ring ring;
+	atomic_bool asleep;
+};
+
+static bool nothing(struct rnic_ring *r)
+{
+	(void)r;
+	return false;
+}
+
+static bool tell(struct rnic_ring *r, bool asleep)
+{
+	atomic_store(&container_of(r, struct told, ring)->asleep, asleep);
+	return false;
+}
+
+/* A ring that a poller finds while the thread sleeps: whoever writes into it must know that. */
+static void test_ring_found_by_poller(void **state)
+{
+	struct rig_opts o = rig_defaults();
+	struct told t = {.ring = {.look = nothing, .sleep = tell}};
+	uint64_t end = rig_now_ms() + RIG_WAIT;
+	struct rnic_engine *e;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p, &o);
+	e = rig_engine(&p.rig);
+	while (!atomic_load(&e->watch_until) && rig_now_ms() < end)
+		rig_sleep_ms(5);
+	rnic_lock(e);
+	rnic_engine_ring(e, &t.ring);
+	rnic_unlock(e);
+	while (!atomic_load(&t.asleep) && rig_now_ms() < end)
+		rig_sleep_ms(1);
+	CHECK(atomic_load(&t.asleep));
+	rnic_lock(e);
+	list_del(&t.ring.link);
+	rnic_unlock(e);
+	pair_close(&p);
+}
+
 /* Without a thread nothing moves, except inside of ibv_poll_cq. */
 static void test_no_thread(void **state)
 {
@@ -545,6 +588,7 @@ int main(void)
 		RIG_TEST(test_silent_target),
 		RIG_TEST(test_poller_goes),
 		RIG_TEST(test_poller_naps),
+		RIG_TEST(test_ring_found_by_poller),
 		RIG_TEST(test_no_thread),
 	};
 
