@@ -3,7 +3,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "msg_ep.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
 
 size_t msg_atomic_max(const struct msg_ep *ep)
 {
@@ -69,6 +76,24 @@ int msg_atomic_send(struct msg_ep *ep, struct msg_atomic *a)
 
 /* ---- the other side ---- */
 
+static int populate(uintptr_t page, size_t len, bool write)
+{
+	return madvise((void *)page, len, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+}
+
+/* Memory that is registered may be unmapped all the same, or have become read-only, and it would be
+ * this process that dies of it. */
+static bool is_there(const void *target, size_t len, bool write)
+{
+	uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), page = (uintptr_t)target & ~(size - 1);
+	char here;
+
+	if (!populate(page, (uintptr_t)target + len - page, write))
+		return true;
+	/* Before Linux 5.14 it could not be asked. */
+	return errno == EINVAL && populate((uintptr_t)&here & ~(size - 1), size, true);
+}
+
 static int execute(struct msg_ep *ep, const struct msg_pkt *p, const uint8_t *body, void *result)
 {
 	struct msg_atomic_job job = {.code = p->code,
@@ -88,7 +113,8 @@ static int execute(struct msg_ep *ep, const struct msg_pkt *p, const uint8_t *bo
 		job.compare = body;
 	util_lock(&ep->dev->lock);
 	job.target = msg_dev_mem(ep->dev, p->seg[0].key, p->seg[0].addr, p->len, job.operand);
-	err = job.target ? ep->conf.atomic(&job) : -EACCES;
+	err = job.target && is_there(job.target, p->len, job.operand) ? ep->conf.atomic(&job)
+								      : -EACCES;
 	util_unlock(&ep->dev->lock);
 	return err;
 }

@@ -347,6 +347,7 @@ int msg_peek(struct msg_ep *ep, struct msg_op *op, struct msg_early **claimed)
 		op->over = 0;
 		if (claimed) {
 			msg_match_drop(m, u);
+			list_add_tail(&u->all, &ep->claimed);
 			*claimed = e;
 		}
 	}
@@ -358,6 +359,7 @@ int msg_recv_claimed(struct msg_ep *ep, struct msg_op *op, struct msg_early *cla
 {
 	start_recv(op);
 	util_lock(&ep->lock);
+	list_del(&claimed->unexp.all);
 	msg_rx_early(ep, op, claimed);
 	util_unlock(&ep->lock);
 	return 0;

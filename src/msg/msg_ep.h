@@ -151,6 +151,7 @@ struct msg_ep {
 	struct list_head stalled; /* operations that wait for room in the send queue */
 	uint32_t wait_first;      /* the first peer for which packets do */
 	struct list_head cancelling;
+	struct list_head claimed; /* messages, to be received by msg_recv_claimed */
 
 	struct {
 		uint32_t polls; /* in vain */

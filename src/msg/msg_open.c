@@ -81,6 +81,12 @@ static void free_early(void *arg, struct msg_unexp *u)
 
 static void destroy(struct msg_ep *ep)
 {
+	struct msg_unexp *u;
+
+	while ((u = list_first(&ep->claimed, struct msg_unexp, all))) {
+		list_del(&u->all);
+		free_early(NULL, u);
+	}
 	for (int i = 0; i < 2; i++) {
 		msg_match_drop_src(&ep->match[i], MSG_ANY_SRC, NULL, free_early, NULL);
 		msg_match_free(&ep->match[i]);
@@ -121,6 +127,7 @@ int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_
 	ep->id_free = ep->wait_first = UINT32_MAX;
 	list_init(&ep->stalled);
 	list_init(&ep->cancelling);
+	list_init(&ep->claimed);
 	msg_adapt_init(&ep->adapt, conf->usage);
 	err = msg_match_init(&ep->match[0]);
 	if (!err)

@@ -1,4 +1,5 @@
 /* One queue pair for all peers: reliable datagrams of Weft's own device. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include "msg_ep.h"
@@ -133,12 +134,14 @@ static bool rd_settled(struct msg_ep *ep)
 
 /* ---- what comes ---- */
 
-/* The device vouches for the queue pair's number, the packet has the rest of the address. */
+/* The device vouches for the queue pair's number and for half of the IP address, as a LID; the
+ * packet has the rest. Who claims to be somebody else is not believed: each claim would cost
+ * memory, and answers to where nobody is. */
 static uint32_t rd_source(struct msg_ep *ep, const struct ibv_wc *wc, const struct msg_pkt *p)
 {
 	struct msg_addr from = msg_addr_v4(p->ip, wc->src_qp, p->qkey);
 
-	return msg_peer_get(ep, &from);
+	return (uint16_t)ntohl(p->ip) == wc->slid ? msg_peer_get(ep, &from) : UINT32_MAX;
 }
 
 static bool rd_is_from(const struct msg_ep *ep, const struct ibv_wc *wc, uint32_t peer)

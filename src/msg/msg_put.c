@@ -143,6 +143,7 @@ void msg_put_end(struct msg_ep *ep, struct msg_op *op)
 
 void msg_put_rtr(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p)
 {
+	static atomic_bool told;
 	struct msg_rtr rtr = {.id = p->id,
 			      .tag = p->tag,
 			      .ignore = p->ignore,
@@ -153,7 +154,7 @@ void msg_put_rtr(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p)
 			      .key = p->seg[0].key};
 
 	if (msg_ledger_rtr(&ep->peers[src].ledger, &rtr) == -EPROTO)
-		util_log(UTIL_LOG_ERROR, "a peer has seen messages that were not sent");
+		util_log_once(&told, UTIL_LOG_ERROR, "a peer has seen messages that were not sent");
 }
 
 int msg_put_send(struct msg_ep *ep, struct msg_op *op, const struct msg_rtr *rtr)

@@ -161,13 +161,15 @@ static void message(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, co
 {
 	struct msg_match *m = msg_match_of(ep, p->flags & MSG_F_TAGGED);
 	struct msg_recv *r = msg_match_peek(m, src, p->tag);
+	static atomic_bool told;
 	struct msg_op *op;
 
 	if (p->flags & MSG_F_TAGGED)
 		ep->peers[src].seen++;
 	if (!r) {
 		if (p->type == MSG_PUT)
-			util_log(UTIL_LOG_ERROR, "a message is lost: it was not asked for");
+			util_log_once(&told, UTIL_LOG_ERROR,
+				      "a message is lost: it was not asked for");
 		else
 			keep(ep, src, p, body);
 		return;

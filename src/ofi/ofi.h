@@ -226,12 +226,13 @@ struct ofi_cq {
 	struct util_lock lock;
 	struct ofi_op *head, **tail;
 	atomic_uint count;
+	atomic_int reading; /* threads that have taken entries, and are not done with them */
 	atomic_int users;
 };
 
 /* Called with the engine's lock held, and without. */
 void ofi_cq_push(struct ofi_cq *cq, struct ofi_op *op);
-/* Forgets what is of this endpoint. */
+/* Forgets what is of this endpoint, also those that are reading it. */
 void ofi_cq_forget(struct ofi_cq *cq, struct ofi_ep *ep);
 
 struct ofi_cntr {
@@ -266,6 +267,7 @@ struct ofi_ep {
 	struct ofi_cq *tx_cq, *rx_cq;
 	struct ofi_cntr *cntr[OFI_KINDS];
 	struct msg_ep *msg; /* NULL: not enabled */
+	bool closing;
 	uint64_t caps;
 	uint64_t tx_flags, rx_flags; /* the defaults of operations */
 	bool tx_selective, rx_selective;

@@ -21,7 +21,17 @@ struct call {
 	uint64_t flags;
 };
 
-/* Elements in bytes. Returns how many elements; UINT64_MAX: too many pieces. */
+/* How many elements; 0: that is no list. */
+static uint64_t elements(const struct fi_ioc *ioc, size_t n)
+{
+	uint64_t count = 0;
+
+	for (size_t i = 0; i < n && n <= MSG_IOV && ioc; i++)
+		count += ioc[i].count;
+	return count;
+}
+
+/* Elements in bytes. Returns how many elements; UINT64_MAX: too many, or too many pieces. */
 static uint64_t to_iov(const struct vec *v, size_t size, struct iovec *iov)
 {
 	uint64_t count = 0;
@@ -29,6 +39,8 @@ static uint64_t to_iov(const struct vec *v, size_t size, struct iovec *iov)
 	if (v->n > MSG_IOV || (v->n && !v->ioc))
 		return UINT64_MAX;
 	for (size_t i = 0; i < v->n; i++) {
+		if (v->ioc[i].count > OFI_ATOMIC_MAX)
+			return UINT64_MAX;
 		iov[i] = (struct iovec){v->ioc[i].addr, v->ioc[i].count * size};
 		count += v->ioc[i].count;
 	}
@@ -115,8 +127,7 @@ static ssize_t atomic_writev(struct fid_ep *ep, const struct fi_ioc *iov, void *
 	struct fi_rma_ioc remote = {.addr = addr, .key = key};
 
 	(void)desc;
-	for (size_t i = 0; i < count; i++)
-		remote.count += iov[i].count;
+	remote.count = elements(iov, count);
 	return start(ep, &(struct call){.class = OFI_ATOMIC_WRITE,
 					.operand = {iov, count},
 					.dest = dest,
@@ -179,8 +190,7 @@ static ssize_t atomic_readwritev(struct fid_ep *ep, const struct fi_ioc *iov, vo
 
 	(void)desc;
 	(void)result_desc;
-	for (size_t i = 0; i < result_count; i++)
-		remote.count += resultv[i].count;
+	remote.count = elements(resultv, result_count);
 	return start(ep, &(struct call){.class = OFI_ATOMIC_FETCH,
 					.operand = {iov, count},
 					.result = {resultv, result_count},
@@ -235,8 +245,7 @@ static ssize_t atomic_compwritev(struct fid_ep *ep, const struct fi_ioc *iov, vo
 	(void)desc;
 	(void)compare_desc;
 	(void)result_desc;
-	for (size_t i = 0; i < count; i++)
-		remote.count += iov[i].count;
+	remote.count = elements(iov, count);
 	return start(ep, &(struct call){.class = OFI_ATOMIC_COMPARE,
 					.operand = {iov, count},
 					.compare = {comparev, compare_count},

@@ -1,5 +1,6 @@
 /* Completion queues: lists of operations that are done. */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,8 @@ void ofi_cq_forget(struct ofi_cq *cq, struct ofi_ep *ep)
 	}
 	cq->tail = at;
 	util_unlock(&cq->lock);
+	while (atomic_load(&cq->reading))
+		sched_yield();
 }
 
 static void *buffer_of(const struct ofi_op *op)
@@ -104,6 +107,7 @@ static struct ofi_op *take(struct ofi_cq *cq, size_t max, bool *failed)
 		if (!rest)
 			cq->tail = &cq->head;
 		count_add(cq, -(int)n);
+		atomic_fetch_add_explicit(&cq->reading, 1, memory_order_relaxed);
 	}
 	util_unlock(&cq->lock);
 	return n ? first : NULL;
@@ -132,6 +136,8 @@ static ssize_t read_entries(struct ofi_cq *cq, uint8_t *buf, size_t count, fi_ad
 					 : FI_ADDR_NOTAVAIL;
 		ofi_op_free(op);
 	}
+	/* release: whoever sees it may free what was read */
+	atomic_fetch_sub_explicit(&cq->reading, 1, memory_order_release);
 	return n;
 }
 
@@ -172,6 +178,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 		if (!cq->head)
 			cq->tail = &cq->head;
 		count_add(cq, -1);
+		atomic_fetch_add_explicit(&cq->reading, 1, memory_order_relaxed);
 	} else {
 		op = NULL;
 	}
@@ -192,6 +199,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 	buf->err_data = NULL;
 	buf->err_data_size = 0;
 	ofi_op_free(op);
+	atomic_fetch_sub_explicit(&cq->reading, 1, memory_order_release);
 	return 1;
 }
 

@@ -4,6 +4,10 @@
 
 static void report(struct ofi_op *op)
 {
+	if (op->ep->closing) {
+		ofi_op_free(op);
+		return;
+	}
 	ofi_idle_busy(); /* also if it is only counted, and completion queues are read in vain */
 	if (op->cntr)
 		ofi_cntr_count(op->cntr, op->op.err);
@@ -56,10 +60,11 @@ static void part_done(struct ofi_ep *ep, const struct msg_op *part)
 }
 
 /* The buffer is the application's again: told even to those that want to hear of nothing, since
- * they could not know it otherwise. It is no message: counters do not see it. */
+ * they could not know it otherwise. It is no message, and has no other flag, or MPICH would take it
+ * for one (fi_cq(3)); counters do not see it. */
 static void multi_over(struct ofi_op *op)
 {
-	op->flags = FI_RECV | FI_MULTI_RECV | (op->flags & (FI_MSG | FI_TAGGED));
+	op->flags = FI_MULTI_RECV;
 	op->cntr = NULL;
 	op->op.len = 0;
 	op->op.src = MSG_ANY_SRC;

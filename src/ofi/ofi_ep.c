@@ -318,6 +318,13 @@ static int ep_close(struct fid *fid)
 			ofi_stats_print(ep);
 		closed(ep);
 		unwatch(ep);
+		/* Nobody but this thread serves it any more; what is done from now on is told to
+		 * nobody, and those that are reading of it are awaited. */
+		ep->closing = true;
+		if (ep->tx_cq)
+			ofi_cq_forget(ep->tx_cq, ep);
+		if (ep->rx_cq)
+			ofi_cq_forget(ep->rx_cq, ep);
 		msg_ep_close(ep->msg);
 	}
 	unbind(ep);

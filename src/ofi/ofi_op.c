@@ -22,11 +22,12 @@ static ssize_t check(const struct ofi_ep *ep, enum msg_op_kind kind, const struc
 		return -FI_EOPBADSTATE;
 	if (c->n_iov > MSG_IOV || (c->n_iov && !c->iov))
 		return -FI_EINVAL;
-	if (!(c->flags & FI_INJECT))
-		return 0;
 	for (size_t i = 0; i < c->n_iov; i++)
-		len += c->iov[i].iov_len;
-	return kind != MSG_OP_RECV && len > ep->inject_max ? -FI_EMSGSIZE : 0;
+		if (__builtin_add_overflow(len, c->iov[i].iov_len, &len))
+			return -FI_EINVAL;
+	if (kind == MSG_OP_RECV)
+		return 0;
+	return len > (c->flags & FI_INJECT ? ep->inject_max : OFI_MAX_MSG) ? -FI_EMSGSIZE : 0;
 }
 
 struct ofi_op *ofi_op_new(struct ofi_ep *ep, enum msg_op_kind kind, const struct ofi_call *c,
@@ -55,6 +56,7 @@ struct ofi_op *ofi_op_new(struct ofi_ep *ep, enum msg_op_kind kind, const struct
 	op->op.data = c->data;
 	op->op.n_iov = (unsigned int)c->n_iov;
 	op->op.n_remote = 0;
+	op->op.iov[0] = (struct iovec){NULL, 0};
 	for (size_t i = 0; i < c->n_iov; i++)
 		op->op.iov[i] = c->iov[i];
 	op->ep = ep;
@@ -203,6 +205,8 @@ ssize_t ofi_recv(struct ofi_ep *ep, const struct ofi_call *c)
 	int err;
 
 	if (c->flags & (FI_CLAIM | FI_PEEK) && (!c->context || !ep->rx_cq))
+		return -FI_EINVAL;
+	if (c->flags & FI_MULTI_RECV && !(c->flags & (FI_CLAIM | FI_PEEK)) && c->n_iov != 1)
 		return -FI_EINVAL;
 	op = ofi_op_new(ep, MSG_OP_RECV, c, &ret);
 	if (!op)

@@ -58,7 +58,7 @@ static ssize_t start_v(struct ofi_ep *ep, enum msg_op_kind kind, const struct of
 	struct fi_rma_iov one = {.addr = addr, .key = key};
 	struct where to = {&one, 1};
 
-	for (size_t i = 0; i < c->n_iov && c->iov; i++)
+	for (size_t i = 0; i < c->n_iov && c->n_iov <= MSG_IOV && c->iov; i++)
 		one.len += c->iov[i].iov_len;
 	return start(ep, kind, c, &to);
 }

@@ -416,7 +416,7 @@ static void test_multi_recv(void **state)
 			if (!(e.flags & FI_MULTI_RECV)) {
 				e = node_wait(&b, b.rx);
 				assert_ptr_equal(e.op_context, &ctx);
-				assert_true(e.flags & FI_MULTI_RECV);
+				assert_int_equal(e.flags, FI_MULTI_RECV); /* it is no message */
 			}
 			over = true;
 		}
@@ -452,6 +452,45 @@ static void test_arguments(void **state)
 	assert_int_equal(fi_trecvmsg(a.ep, &t, FI_CLAIM), -FI_EINVAL); /* no context */
 	m.iov_count = 2;
 	assert_int_equal(fi_recvmsg(a.ep, &m, FI_MULTI_RECV), -FI_EINVAL);
+	/* lengths that mean nothing */
+	iov[0] = (struct iovec){tx, SIZE_MAX};
+	iov[1] = (struct iovec){tx, 2};
+	assert_int_equal(fi_sendv(a.ep, iov, NULL, 2, 1, NULL), -FI_EINVAL);
+	assert_int_equal(fi_recvv(a.ep, iov, NULL, 2, 1, NULL), -FI_EINVAL);
+	assert_int_equal(fi_sendmsg(a.ep, &m, FI_INJECT), -FI_EINVAL);
+	assert_int_equal(fi_send(a.ep, tx, (size_t)UINT32_MAX + 1, NULL, 1, NULL), -FI_EMSGSIZE);
+	end();
+}
+
+/* As a default of receives it is no matter for recvmsg alone. */
+static void test_multi_recv_default(void **state)
+{
+	uint64_t flags = FI_RECV | FI_MULTI_RECV;
+	struct iovec iov[2] = {{rx, 100}, {rx + 100, 100}};
+
+	(void)state;
+	begin(NULL);
+	OK(fi_control(&b.ep->fid, FI_SETOPSFLAG, &flags));
+	assert_int_equal(fi_recvv(b.ep, iov, NULL, 0, FI_ADDR_UNSPEC, NULL), -FI_EINVAL);
+	assert_int_equal(fi_recvv(b.ep, iov, NULL, 2, FI_ADDR_UNSPEC, NULL), -FI_EINVAL);
+	OK(fi_recvv(b.ep, iov, NULL, 1, FI_ADDR_UNSPEC, NULL));
+	end();
+}
+
+/* A message that was claimed, and is not received, goes with the endpoint. */
+static void test_claimed_and_closed(void **state)
+{
+	struct fi_context ctx;
+	struct fi_msg_tagged m = {.addr = 0, .tag = 9, .context = &ctx};
+
+	(void)state;
+	begin(NULL);
+	RETRY(&a, fi_tsend(a.ep, tx, 50, NULL, 1, 9, NULL));
+	node_wait(&a, a.tx);
+	for (int i = 0; i < 100; i++)
+		node_drive(&b);
+	OK(fi_trecvmsg(b.ep, &m, FI_PEEK | FI_CLAIM));
+	node_wait(&b, b.rx);
 	end();
 }
 
@@ -486,5 +525,6 @@ NODE_MAIN(cmocka_unit_test(test_tagged), cmocka_unit_test(test_untagged),
 	  cmocka_unit_test(test_truncation), cmocka_unit_test(test_cancel),
 	  cmocka_unit_test(test_peek), cmocka_unit_test(test_discard),
 	  cmocka_unit_test(test_selective), cmocka_unit_test(test_levels),
-	  cmocka_unit_test(test_multi_recv), cmocka_unit_test(test_arguments),
+	  cmocka_unit_test(test_multi_recv), cmocka_unit_test(test_multi_recv_default),
+	  cmocka_unit_test(test_claimed_and_closed), cmocka_unit_test(test_arguments),
 	  cmocka_unit_test(test_flood))

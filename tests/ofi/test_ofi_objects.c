@@ -1,11 +1,15 @@
 /* Objects: made, bound, asked, closed; and everything that is refused. */
 #include "ofi_node.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct node_conf plain;
+
+static atomic_bool stop;
 
 static void test_av(void **state)
 {
@@ -369,6 +373,58 @@ static void test_close_in_the_middle(void **state)
 	}
 }
 
+static void *read_on(void *arg)
+{
+	struct node *n = arg;
+
+	while (!atomic_load(&stop)) {
+		struct fi_cq_tagged_entry e[8];
+		fi_addr_t src[8];
+
+		fi_cq_readfrom(n->rx, e, 8, src);
+	}
+	return NULL;
+}
+
+/* Endpoints come and go, and others read the queue that they share. */
+static void test_close_while_reading(void **state)
+{
+	static uint8_t in[100], out[10];
+	pthread_t thread[2];
+	struct node a;
+
+	(void)state;
+	node_open(&a, &plain);
+	atomic_store(&stop, false);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, read_on, &a), 0);
+	for (int i = 0; i < 100; i++) {
+		uint8_t name[ADDR_LEN];
+		size_t len = sizeof(name);
+		struct fid_ep *ep;
+		fi_addr_t to;
+
+		OK(fi_endpoint(a.domain, a.info, &ep, NULL));
+		OK(fi_ep_bind(ep, &a.av->fid, 0));
+		OK(fi_ep_bind(ep, &a.tx->fid, FI_TRANSMIT));
+		OK(fi_ep_bind(ep, &a.rx->fid, FI_RECV));
+		OK(fi_enable(ep));
+		OK(fi_getname(&ep->fid, name, &len));
+		assert_int_equal(fi_av_insert(a.av, name, 1, &to, 0, NULL), 1);
+		for (int k = 0; k < 20; k++)
+			OK(fi_recv(ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
+		for (int k = 0; k < 20; k++)
+			fi_inject(a.ep, out, sizeof(out), to);
+		for (int k = 0; k < i; k++)
+			fi_cq_read(a.tx, NULL, 0);
+		OK(fi_close(&ep->fid));
+	}
+	atomic_store(&stop, true);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	node_close(&a);
+}
+
 static void test_not_there(void **state)
 {
 	struct node n;
@@ -395,4 +451,5 @@ NODE_MAIN(cmocka_unit_test(test_av), cmocka_unit_test(test_av_whole),
 	  cmocka_unit_test(test_av_many), cmocka_unit_test(test_eq),
 	  cmocka_unit_test(test_endpoint_states), cmocka_unit_test(test_flags_of_operations),
 	  cmocka_unit_test(test_queues), cmocka_unit_test(test_formats),
-	  cmocka_unit_test(test_close_in_the_middle), cmocka_unit_test(test_not_there))
+	  cmocka_unit_test(test_close_while_reading), cmocka_unit_test(test_close_in_the_middle),
+	  cmocka_unit_test(test_not_there))

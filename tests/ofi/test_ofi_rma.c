@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define LEN (1 << 20)
 
@@ -321,6 +323,45 @@ static void test_atomic_errors(void **state)
 	end();
 }
 
+/* Lists that are none, and memory that has gone: an error, and nobody dies. */
+static void test_atomic_nonsense(void **state)
+{
+	struct fi_ioc ioc[2] = {{buf, SIZE_MAX}, {buf, 2}};
+	long page = sysconf(_SC_PAGESIZE);
+	uint64_t v = 1;
+	struct fid_mr *lost;
+	uint8_t *gone;
+
+	(void)state;
+	begin(NULL);
+	assert_int_equal(
+		fi_atomicv(a.ep, ioc, NULL, 2, 1, (uintptr_t)mem, key, FI_UINT8, FI_SUM, NULL),
+		-FI_EINVAL);
+	assert_int_equal(fi_atomicv(a.ep, ioc, NULL, (size_t)1 << 40, 1, (uintptr_t)mem, key,
+				    FI_UINT8, FI_SUM, NULL),
+			 -FI_EINVAL);
+	assert_int_equal(
+		fi_atomicv(a.ep, NULL, NULL, 1, 1, (uintptr_t)mem, key, FI_UINT8, FI_SUM, NULL),
+		-FI_EINVAL);
+	for (int i = 0; i < 2; i++) {
+		gone = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+		assert_ptr_not_equal(gone, MAP_FAILED);
+		OK(fi_mr_reg(b.domain, gone, (size_t)page, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0,
+			     0, &lost, NULL));
+		if (i)
+			assert_int_equal(mprotect(gone, (size_t)page, PROT_READ), 0);
+		else
+			assert_int_equal(munmap(gone, (size_t)page), 0);
+		RETRY(&a, fi_atomic(a.ep, &v, 1, NULL, 1, (uintptr_t)gone, fi_mr_key(lost),
+				    FI_UINT64, FI_SUM, NULL));
+		assert_int_equal(node_wait_err(&a, a.tx).err, FI_EACCES);
+		OK(fi_close(&lost->fid));
+	}
+	munmap(gone, (size_t)page);
+	end();
+}
+
 static void wait_count(uint64_t n)
 {
 	for (int i = 0; i < 10000000 && fi_cntr_read(a.cntr) < n; i++)
@@ -366,5 +407,5 @@ static void test_counters(void **state)
 NODE_MAIN(cmocka_unit_test(test_read_write), cmocka_unit_test(test_pieces),
 	  cmocka_unit_test(test_inject_and_data), cmocka_unit_test(test_errors),
 	  cmocka_unit_test(test_regions), cmocka_unit_test(test_atomics),
-	  cmocka_unit_test(test_atomic_messages), cmocka_unit_test(test_atomic_errors),
-	  cmocka_unit_test(test_counters))
+	  cmocka_unit_test(test_atomic_messages), cmocka_unit_test(test_atomic_nonsense),
+	  cmocka_unit_test(test_atomic_errors), cmocka_unit_test(test_counters))
