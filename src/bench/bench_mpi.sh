@@ -253,9 +253,9 @@ part_wire() {
 # Small differences: many short rounds.
 part_speculation() {
 	lab_up 2 unlimited || return
-	begin speculation "$(pick 15 3)" "$(pick 8 4)"
+	begin speculation "$(pick 7 3)" "$(pick 8 4)"
 	while next; do
-		each 'weft weft-always weft-nospec' 2 pingpong-late -i "$(pick 100 50)"
+		each 'weft weft-always weft-nospec' 2 pingpong-late -i "$(pick 300 50)" -w 100
 	done
 	table "$series" "${files[@]}"
 	rtr_table
@@ -263,7 +263,7 @@ part_speculation() {
 
 part_overlap() {
 	lab_up 2 1gbit || return
-	begin overlap "$(pick 3 1)" "$(pick 40 12)"
+	begin overlap "$(pick 2 1)" "$(pick 40 12)"
 	while next; do
 		each 'tcp weft weft-off' 2 overlap -i 5 -m "$(pick 64K:8M:2 64K:4M:8)"
 	done
