@@ -221,7 +221,7 @@ struct ofi_cq {
 	struct ofi_watch watch;
 	enum fi_cq_format format;
 	enum fi_wait_obj wait_obj;
-	bool may_sleep; /* an endpoint for messages: nothing else is polled beside it */
+	atomic_bool may_sleep; /* an endpoint for messages: nothing else is polled beside it */
 	atomic_bool signalled;
 	struct util_lock lock;
 	struct ofi_op *head, **tail;

@@ -151,7 +151,7 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 		ofi_idle_busy();
 		return n;
 	}
-	if (!ofi_idle_empty(cq->may_sleep))
+	if (!ofi_idle_empty(atomic_load_explicit(&cq->may_sleep, memory_order_relaxed)))
 		return n;
 	if (ofi_watch_progress(&cq->watch))
 		ofi_idle_busy();

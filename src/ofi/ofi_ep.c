@@ -206,10 +206,10 @@ static int watch(struct ofi_ep *ep)
 	for (int i = 0; i < OFI_KINDS && !err; i++)
 		if (ep->cntr[i])
 			err = ofi_watch_add(&ep->cntr[i]->watch, ep);
-	if (ep->tx_cq)
-		ep->tx_cq->may_sleep |= sleep;
-	if (ep->rx_cq)
-		ep->rx_cq->may_sleep |= sleep;
+	if (ep->tx_cq && sleep)
+		atomic_store_explicit(&ep->tx_cq->may_sleep, true, memory_order_relaxed);
+	if (ep->rx_cq && sleep)
+		atomic_store_explicit(&ep->rx_cq->may_sleep, true, memory_order_relaxed);
 	return err;
 }
 

@@ -13,7 +13,7 @@
 #define CROWD_YIELD 200
 /* Reads after the first sleep in vain, and how often that is doubled. */
 #define AWAKE     25
-#define AWAKE_MAX 3
+#define AWAKE_MAX 2
 
 void ofi_wait_defaults(struct ofi_wait_conf *conf, uint32_t ranks, uint32_t cores)
 {
