@@ -14,8 +14,7 @@
 static void ask(struct msg_ep *ep, uint32_t peer)
 {
 	struct msg_peer *p = &ep->peers[peer];
-	struct ibv_send_wr wr = {.wr_id = (uint64_t)peer << 2 | MSG_WR_PEER,
-				 .opcode = IBV_WR_RDMA_WRITE};
+	struct ibv_send_wr wr = {.wr_id = msg_wr_peer(peer), .opcode = IBV_WR_RDMA_WRITE};
 
 	/* Nobody is connected only to be asked that. */
 	if (p->dead || p->asked == ep->alive.round || (ep->port->connected && !p->conn))

@@ -91,6 +91,16 @@ struct msg_tx {
 /* What a work request was, in its wr_id: the rest is a pointer, a peer or a buffer. */
 enum { MSG_WR_TX, MSG_WR_OP, MSG_WR_PEER, MSG_WR_RX };
 
+static inline uint64_t msg_wr_id(const void *ptr, unsigned int what)
+{
+	return (uintptr_t)ptr | what;
+}
+
+static inline uint64_t msg_wr_peer(uint32_t peer)
+{
+	return (uint64_t)peer << 2 | MSG_WR_PEER;
+}
+
 /* What an operation waits for, beside its work requests. */
 enum msg_phase {
 	MSG_PHASE_NONE,

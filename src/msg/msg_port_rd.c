@@ -93,7 +93,7 @@ static int rd_post_recv(struct msg_ep *ep, struct ibv_recv_wr *wr)
 static int ask(struct msg_ep *ep, uint32_t peer)
 {
 	struct msg_tx *tx = ep->tx_free;
-	struct ibv_send_wr wr = {.wr_id = (uintptr_t)tx | MSG_WR_TX,
+	struct ibv_send_wr wr = {.wr_id = msg_wr_id(tx, MSG_WR_TX),
 				 .opcode = IBV_WR_RDMA_WRITE,
 				 .send_flags = IBV_SEND_SIGNALED};
 	int err = tx ? rd_post(ep, peer, &wr) : -ENOBUFS;

@@ -15,16 +15,6 @@ struct msg_wait {
 	uint8_t buf[];
 };
 
-static uint64_t wr_id(const void *ptr, unsigned int what)
-{
-	return (uintptr_t)ptr | what;
-}
-
-static uint64_t wr_peer(uint32_t peer)
-{
-	return (uint64_t)peer << 2 | MSG_WR_PEER;
-}
-
 static int post(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr)
 {
 	return ep->peers[peer].dead ? -EHOSTUNREACH : ep->port->post(ep, peer, wr);
@@ -50,7 +40,7 @@ static size_t head(const struct msg_ep *ep, const struct msg_pkt *p, uint8_t *bu
 static int send_inline(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, int n,
 		       struct msg_op *report)
 {
-	struct ibv_send_wr wr = {.wr_id = report ? wr_id(report, MSG_WR_OP) : wr_peer(peer),
+	struct ibv_send_wr wr = {.wr_id = report ? msg_wr_id(report, MSG_WR_OP) : msg_wr_peer(peer),
 				 .sg_list = buf,
 				 .num_sge = n,
 				 .opcode = IBV_WR_SEND,
@@ -64,7 +54,7 @@ static int send_copy(struct msg_ep *ep, uint32_t peer, const struct ibv_sge *buf
 {
 	struct msg_tx *tx = ep->tx_free;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = {.wr_id = wr_id(tx, MSG_WR_TX),
+	struct ibv_send_wr wr = {.wr_id = msg_wr_id(tx, MSG_WR_TX),
 				 .sg_list = &sge,
 				 .num_sge = 1,
 				 .opcode = IBV_WR_SEND,
@@ -266,7 +256,7 @@ static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t part)
 	const struct msg_remote *r = &op->remote[op->next];
 	struct ibv_sge sge[MSG_IOV];
 	struct ibv_send_wr wr = {
-		.wr_id = wr_id(op, MSG_WR_OP),
+		.wr_id = msg_wr_id(op, MSG_WR_OP),
 		.sg_list = sge,
 		.num_sge = local(ep, op, op->len, part, sge),
 		.opcode = opcode(op, part),

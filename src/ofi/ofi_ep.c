@@ -294,10 +294,8 @@ static void unbind(struct ofi_ep *ep)
 	struct ofi_cq *cqs[] = {ep->tx_cq, ep->rx_cq};
 
 	for (int i = 0; i < 2; i++)
-		if (cqs[i]) {
-			ofi_cq_forget(cqs[i], ep);
+		if (cqs[i])
 			atomic_fetch_sub(&cqs[i]->users, 1);
-		}
 	for (int i = 0; i < OFI_KINDS; i++)
 		if (ep->cntr[i])
 			atomic_fetch_sub(&ep->cntr[i]->users, 1);
