@@ -324,6 +324,19 @@ static void test_atomic_errors(void **state)
 }
 
 /* Lists that are none, and memory that has gone: an error, and nobody dies. */
+/* Far below all others: what another thread maps while the page is gone is put above it. */
+static uint8_t *far_page(size_t page)
+{
+	int prot = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	uint8_t *near = mmap(NULL, page, prot, flags, -1, 0), *far;
+
+	assert_ptr_not_equal(near, MAP_FAILED);
+	far = mmap((void *)((uintptr_t)near - ((uintptr_t)1 << 33)), page, prot, flags, -1, 0);
+	assert_ptr_not_equal(far, MAP_FAILED);
+	munmap(near, page);
+	return far;
+}
+
 static void test_atomic_nonsense(void **state)
 {
 	struct fi_ioc ioc[2] = {{buf, SIZE_MAX}, {buf, 2}};
@@ -344,9 +357,7 @@ static void test_atomic_nonsense(void **state)
 		fi_atomicv(a.ep, NULL, NULL, 1, 1, (uintptr_t)mem, key, FI_UINT8, FI_SUM, NULL),
 		-FI_EINVAL);
 	for (int i = 0; i < 2; i++) {
-		gone = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			    -1, 0);
-		assert_ptr_not_equal(gone, MAP_FAILED);
+		gone = far_page((size_t)page);
 		OK(fi_mr_reg(b.domain, gone, (size_t)page, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0,
 			     0, &lost, NULL));
 		if (i)
