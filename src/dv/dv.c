@@ -46,7 +46,7 @@ static const struct verbs_dv_ops *dv_ops(void)
 		return ops;
 	fn = dv_look_up();
 	ops = fn ? fn() : NULL;
-	if (!ops || ops->version != VERBS_DV_VERSION || ops->size < sizeof(*ops))
+	if (!ops || ops->version != VERBS_DV_VERSION || !verbs_dv_has(ops, query_rd))
 		return NULL;
 	/* release: pairs with the acquire above; all threads find the same one */
 	atomic_store_explicit(&found, ops, memory_order_release);

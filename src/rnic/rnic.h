@@ -70,6 +70,10 @@ struct ibv_mr *rnic_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t i
 int rnic_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t len,
 		  int access);
 int rnic_dereg_mr(struct ibv_mr *mr);
+/* From now on the region's keys and addresses lead to the memory at addr, of the same length. After
+ * the call nobody touches the old memory any more; what peers are reading from it just now may
+ * fail. 0 or errno: EBUSY something was written by its keys, and nothing is changed. */
+int rnic_move_mr(struct ibv_mr *mr, void *addr);
 
 struct ibv_comp_channel *rnic_create_comp_channel(struct ibv_context *ctx);
 int rnic_destroy_comp_channel(struct ibv_comp_channel *channel);
@@ -108,6 +112,7 @@ struct ibv_qp *rnic_create_rd_qp(struct ibv_context *ctx, struct ibv_qp_init_att
 int rnic_query_path(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn,
 		    struct weftdv_path *path);
 int rnic_query_rd(struct ibv_qp *qp, struct weftdv_rd_stats *stats);
+int rnic_wait(int fd, uint64_t ns, bool (*arm)(void *arg), void *arg); /* see verbs_dv.h */
 
 int rnic_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int rnic_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);

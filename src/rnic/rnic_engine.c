@@ -19,9 +19,14 @@
 #define YIELD_MIN      8
 #define YIELD_MAX      256
 #define YIELD_TAKEN_NS (5 * UTIL_NS_PER_US)
-/* How long an acknowledgement waits for data to ride on, or for more to acknowledge:
- * longer than a program needs to answer, shorter than a packet's way. */
-#define HOLD_NS (2 * UTIL_NS_PER_US)
+/* How long an acknowledgement waits for data to ride on, or for more to acknowledge: longer than a
+ * program needs to answer, or, ... */
+#define HOLD_NS (8 * UTIL_NS_PER_US)
+/* ... where that was in vain so often, but for one in so many, in case it answers again: shorter
+ * than a packet's way. */
+#define HOLD_SHORT_NS (2 * UTIL_NS_PER_US)
+#define HOLD_VAIN     4
+#define HOLD_AGAIN    16
 /* And how long while more keeps coming. */
 #define HOLD_MAX_NS (50 * UTIL_NS_PER_US)
 /* Passes between two looks at epoll: at most this many, ... */
@@ -197,6 +202,21 @@ static bool try_hot(struct rnic_engine *e)
 
 /* ---- a pass ---- */
 
+static bool may_wait(const struct rnic_due *d, uint64_t now)
+{
+	bool hope = d->vain < HOLD_VAIN || d->vain % HOLD_AGAIN == 0;
+
+	return (d->busy || now - d->last < (hope ? HOLD_NS : HOLD_SHORT_NS)) &&
+	       now - d->first < HOLD_MAX_NS;
+}
+
+void rnic_due_rides(struct rnic_due *d)
+{
+	if (!list_empty(&d->link))
+		d->vain = 0;
+	list_del(&d->link);
+}
+
 static void run_due(struct rnic_engine *e, uint64_t now, bool all)
 {
 	struct list_head work;
@@ -208,10 +228,12 @@ static void run_due(struct rnic_engine *e, uint64_t now, bool all)
 	list_splice_tail(&e->due, &work);
 	while ((d = list_first(&work, struct rnic_due, link))) {
 		list_del(&d->link);
-		if (!all && (d->busy || now - d->last < HOLD_NS) && now - d->first < HOLD_MAX_NS)
+		if (!all && may_wait(d, now)) {
 			list_add_tail(&d->link, &e->due);
-		else
-			d->run(d);
+			continue;
+		}
+		d->vain++; /* after 255, a few more tries */
+		d->run(d);
 	}
 }
 
@@ -245,12 +267,17 @@ static bool sleep_rings(struct rnic_engine *e, bool asleep)
 	return any;
 }
 
+void rnic_engine_rings_awake(struct rnic_engine *e)
+{
+	if (e->rings_asleep)
+		sleep_rings(e, false);
+}
+
 /* A poller may have found it, while the thread sleeps and has not told this one that it does. */
 void rnic_engine_ring(struct rnic_engine *e, struct rnic_ring *r)
 {
 	list_add_tail(&r->link, &e->rings);
-	if (atomic_load_explicit(&e->watch_until, memory_order_relaxed))
-		rnic_engine_kick(e);
+	rnic_engine_wake(e, 0);
 }
 
 /* Who rings takes the rings for awake from then on, and rings no more. If a poller is here first,
@@ -263,8 +290,7 @@ static bool bell_ready(struct rnic_io *io, uint32_t events)
 	(void)events;
 	if (read(io->fd, &n, sizeof(n)) <= 0)
 		return false;
-	if (atomic_load_explicit(&e->watch_until, memory_order_relaxed))
-		rnic_engine_kick(e);
+	rnic_engine_wake(e, 0);
 	return true;
 }
 
@@ -372,17 +398,15 @@ void rnic_due_add(struct rnic_engine *e, struct rnic_due *d, uint64_t now)
 		return;
 	d->first = now;
 	list_add_tail(&d->link, &e->due);
-	if (atomic_load_explicit(&e->watch_until, memory_order_relaxed))
-		rnic_engine_kick(e);
+	rnic_engine_wake(e, 0);
 }
 
-uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now)
+uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, atomic_uint_fast64_t *until)
 {
 	uint64_t next = 0;
 
 	atomic_store_explicit(&e->ring_polls, 0, memory_order_relaxed);
-	if (e->rings_asleep)
-		sleep_rings(e, false);
+	rnic_engine_rings_awake(e);
 	if (!pass(e, now, true)) {
 		/* nothing more is coming: what is owed goes out now */
 		e->in_pass = true;
@@ -394,7 +418,7 @@ uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now)
 			next = 0;
 		}
 	}
-	atomic_store_explicit(&e->watch_until, next, memory_order_relaxed);
+	atomic_store_explicit(until, next, memory_order_relaxed);
 	rnic_unlock(e);
 	return next;
 }
@@ -436,6 +460,8 @@ static void engine_free(struct rnic_engine *e)
 		close(e->epfd);
 	if (e->wakefd >= 0)
 		close(e->wakefd);
+	if (e->waiter.fd >= 0)
+		close(e->waiter.fd);
 	if (e->bell_io.fd >= 0)
 		close(e->bell_io.fd);
 	rnic_table_free(e->mrs);
@@ -483,13 +509,14 @@ static struct rnic_engine *engine_new(void)
 	e->use_thread = util_tune_bool(rnic_tune(RNIC_TUNE_PROGRESS));
 	e->epfd = epoll_create1(EPOLL_CLOEXEC);
 	e->wakefd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	e->waiter.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	e->mrs = rnic_table_new();
 	e->qps = rnic_table_new();
 	e->rxbuf = malloc(RNIC_RXBUF);
 	e->txbuf = malloc(RNIC_TXBUF);
 	e->scratch = malloc(65536);
-	if (e->epfd < 0 || e->wakefd < 0 || !e->mrs || !e->qps || !e->rxbuf || !e->txbuf ||
-	    !e->scratch) {
+	if (e->epfd < 0 || e->wakefd < 0 || e->waiter.fd < 0 || !e->mrs || !e->qps || !e->rxbuf ||
+	    !e->txbuf || !e->scratch) {
 		engine_free(e);
 		return NULL;
 	}
@@ -504,6 +531,18 @@ struct rnic_engine *rnic_engine_get(void)
 	pthread_mutex_lock(&global);
 	if (!engine)
 		engine = engine_new();
+	e = engine;
+	if (e)
+		e->refs++;
+	pthread_mutex_unlock(&global);
+	return e;
+}
+
+struct rnic_engine *rnic_engine_if_any(void)
+{
+	struct rnic_engine *e;
+
+	pthread_mutex_lock(&global);
 	e = engine;
 	if (e)
 		e->refs++;
@@ -572,7 +611,8 @@ struct rnic_engine *rnic_engine_fork_child(void)
 		}
 		close(e->epfd);
 		close(e->wakefd);
-		e->epfd = e->wakefd = -1;
+		close(e->waiter.fd);
+		e->epfd = e->wakefd = e->waiter.fd = -1;
 		rnic_unlock(e);
 	}
 	pthread_mutex_unlock(&global);

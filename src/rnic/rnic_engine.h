@@ -54,6 +54,7 @@ struct rnic_due {
 	struct list_head link; /* on e->due */
 	uint64_t first, last;  /* when it was owed for the first, for the last time */
 	bool busy;             /* more will be owed soon: a message is half here */
+	uint8_t vain;          /* how often it was held back for nothing since it rode */
 	void (*run)(struct rnic_due *d);
 };
 
@@ -130,7 +131,16 @@ struct rnic_engine {
 	/* When the watching thread wakes by itself; 0 while it does not watch. Written
 	 * under the lock, or by the thread when it stops watching. */
 	atomic_uint_fast64_t watch_until;
-	uint64_t park_ns, park_max_ns; /* current park interval, and its limit; both adapt */
+	/* An application thread that does the thread's work while it waits. */
+	struct {
+		atomic_uintptr_t thread;    /* 0: nobody */
+		atomic_bool missed;         /* somebody else wanted the thread meanwhile */
+		atomic_uint_fast64_t until; /* as watch_until */
+		int fd;                     /* as wakefd */
+	} waiter;
+	/* The current park interval and its limit; both adapt, only the thread writes. */
+	uint64_t park_ns;
+	atomic_uint_fast64_t park_max_ns;
 
 	atomic_uint empty_polls; /* in a row, by any thread */
 	atomic_uint yield_after; /* this many of them, give others the core */
@@ -149,6 +159,7 @@ struct rnic_engine {
 
 /* The engine of this process, made on first use; NULL with errno. */
 struct rnic_engine *rnic_engine_get(void);
+struct rnic_engine *rnic_engine_if_any(void); /* NULL: there is none */
 void rnic_engine_put(struct rnic_engine *e);
 
 static inline void rnic_lock(struct rnic_engine *e)
@@ -173,19 +184,27 @@ bool rnic_engine_poll(struct rnic_engine *e);
 /* The application is about to sleep: the progress thread takes over at once. Needs
  * no lock. */
 void rnic_engine_unpark(struct rnic_engine *e);
+/* Whether the thread has found work waiting lately: the program does other things between two
+ * calls, and what takes long is better left to the thread. */
+bool rnic_engine_computes(const struct rnic_engine *e);
 int rnic_thread_start(struct rnic_engine *e);
 /* The calling thread polls: the progress thread looks at its clock. */
 void rnic_poller_is(struct rnic_engine *e);
-/* A pass of the progress thread, which has the lock and loses it. Returns when it next has to be
- * there, 0 for at once. */
-uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now);
+/* A pass of who watches, the progress thread or who stands in for it; it has the lock and loses it.
+ * Returns when it next has to be there, 0 for at once, and leaves that in *until. */
+uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, atomic_uint_fast64_t *until);
 
 /* Starts the progress thread if it is wanted and not there yet. 0 or -errno. */
 int rnic_engine_start(struct rnic_engine *e);
 
 /* All of these need the lock. */
-void rnic_engine_kick(struct rnic_engine *e); /* wakes a watching thread */
+void rnic_engine_kick(struct rnic_engine *e); /* wakes the watching thread */
+/* Who watches, and would sleep longer than until then, must hear of it. */
+void rnic_engine_wake(struct rnic_engine *e, uint64_t at);
+void rnic_engine_rings_awake(struct rnic_engine *e);
 void rnic_due_add(struct rnic_engine *e, struct rnic_due *d, uint64_t now);
+/* It goes with data, and is owed no more. */
+void rnic_due_rides(struct rnic_due *d);
 /* A ring to be looked at from now on. */
 void rnic_engine_ring(struct rnic_engine *e, struct rnic_ring *r);
 /* The descriptor that wakes the thread for rings, made on first use. 0 or -errno. */

@@ -14,6 +14,8 @@
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |                   \
 	 IBV_ACCESS_HUGETLB | IBV_ACCESS_RELAXED_ORDERING | IBV_ACCESS_ON_DEMAND)
 
+#define ACCESS_WRITES (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
 struct ibv_pd *rnic_alloc_pd(struct ibv_context *ctx)
 {
 	struct rnic_pd *pd;
@@ -160,10 +162,36 @@ int rnic_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr,
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		mr->ibv.addr = addr;
 		mr->ibv.length = len;
+		mr->written = false;
 		mr->iova = mr->access & IBV_ACCESS_ZERO_BASED ? 0 : (uintptr_t)addr;
 	}
 	rnic_unlock(e);
 	return 0;
+}
+
+/* All data is placed with the lock held, by an address that was looked up since it was taken: that
+ * of peers in other processes, too, from whose memory we fetch it. */
+int rnic_move_mr(struct ibv_mr *ibmr, void *addr)
+{
+	struct rnic_engine *e = rnic_ctx(ibmr->context)->e;
+	struct rnic_mr *mr = (struct rnic_mr *)ibmr;
+	size_t len = ibmr->length;
+	int err;
+
+	if (e->dead)
+		return EIO;
+	err = (uintptr_t)addr + len < (uintptr_t)addr ? EINVAL : check_mapped(addr, len);
+	if (err)
+		return err;
+	rnic_lock(e);
+	if (mr->written) {
+		err = EBUSY;
+	} else {
+		take_back(e, ibmr->lkey);
+		ibmr->addr = addr;
+	}
+	rnic_unlock(e);
+	return err;
 }
 
 int rnic_dereg_mr(struct ibv_mr *mr)
@@ -194,6 +222,7 @@ static enum rnic_mem_error resolve(struct rnic_engine *e, const struct ibv_pd *p
 		return RNIC_MEM_BOUNDS;
 	if ((mr->access & need) != need)
 		return RNIC_MEM_ACCESS;
+	mr->written |= (need & ACCESS_WRITES) != 0;
 	*ptr = (char *)mr->ibv.addr + off;
 	return RNIC_MEM_OK;
 }

@@ -22,6 +22,7 @@ struct rnic_mr {
 	struct ibv_mr ibv; /* first */
 	uint64_t iova;
 	unsigned int access;
+	bool written; /* something was, or may have been, by its key; see rnic_move_mr */
 };
 
 static inline struct rnic_pd *rnic_pd(struct ibv_pd *pd)

@@ -205,7 +205,9 @@ void rnic_rd_post(struct rnic_qp *qp)
 
 		post_one(qp->rd, slot);
 	}
+	qp->rd->posting = true;
 	rnic_rd_settle(qp->rd);
+	qp->rd->posting = false;
 }
 
 /* ---- taking down ---- */

@@ -213,8 +213,8 @@ struct rnic_rd_path {
 
 	uint32_t qkey;
 	uint8_t tries, challenges;
-	bool alone;     /* is not one of the peers that we know, whatever it says */
-	bool no_memory; /* for the record of a packet; the timer tries again */
+	bool alone; /* is not one of the peers that we know, whatever it says */
+	bool again; /* there is more to send, which the timer does */
 	union {
 		struct { /* while in contact */
 			uint64_t nonce, cookie, since, refused;
@@ -300,6 +300,9 @@ struct rnic_rd {
 	struct weftdv_rd_stats stats;
 	struct rnic_due broken;   /* a completion was lost: to the error state, later */
 	struct rnic_due returned; /* a receive was given back: whoever waits is told, later */
+
+	bool posting;   /* the program is in a call, and would rather go on */
+	uint32_t kb_ns; /* what sending takes, on average */
 
 	/* The burst under construction: packets to one place, in the engine's buffer. */
 	struct {

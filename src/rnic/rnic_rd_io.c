@@ -38,6 +38,9 @@
 #define FULL_RUN 8
 /* A round trip that takes longer than this waits in queues. */
 #define QUEUED_NS (500 * UTIL_NS_PER_US)
+/* Bursts from this length on are timed. What a kilobyte of them may take at most. */
+#define TIMED_MIN   16384
+#define COST_MAX_NS (50 * UTIL_NS_PER_US)
 /* Error reports taken in a pass. */
 #define ERRORS_PER_PASS 16
 
@@ -189,8 +192,18 @@ static void count_run(struct rnic_rd *rd, struct rnic_rd_path *path)
 	}
 }
 
+static void learn_cost(struct rnic_rd *rd, size_t len, uint64_t ns)
+{
+	uint64_t kb_ns = ns * 1024 / len;
+
+	if (kb_ns > COST_MAX_NS) /* it was interrupted */
+		kb_ns = COST_MAX_NS;
+	rd->kb_ns = (uint32_t)((7 * (uint64_t)rd->kb_ns + kb_ns) / 8);
+}
+
 void rnic_rd_io_flush(struct rnic_rd_path *path)
 {
+	uint64_t start;
 	struct rnic_rd *rd = path->rd;
 	struct sockaddr_in to = rnic_rd_place(path);
 	size_t len = rd->burst.len, seg = rd->burst.seg;
@@ -202,7 +215,13 @@ void rnic_rd_io_flush(struct rnic_rd_path *path)
 	rd->burst.len = 0;
 	rd->burst.closed = false;
 	count_run(rd, path);
+	if (len < TIMED_MIN) {
+		emit(path->sock, &to, path->sgid, rd->e->txbuf, len, seg);
+		return;
+	}
+	start = util_now_ns();
 	emit(path->sock, &to, path->sgid, rd->e->txbuf, len, seg);
+	learn_cost(rd, len, util_now_ns() - start);
 }
 
 /* A queue on the way takes or drops a burst as a whole. One that is a small part of the window

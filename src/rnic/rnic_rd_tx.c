@@ -23,6 +23,11 @@
 #define RNR_PROBE_NS (50 * UTIL_NS_PER_MS)
 /* When to try again what there was no memory for. */
 #define NO_MEMORY_NS (10 * UTIL_NS_PER_MS)
+/* Sending this much at once takes the lock for longer than others like to wait for it. */
+#define PUMP_MAX (256 * 1024)
+/* Sending that takes longer than this is left to the progress thread, which needs about as long to
+ * begin, when the program has other things to do. */
+#define HAND_OVER_NS (30 * UTIL_NS_PER_US)
 /* A machine that says that nobody listens is believed after this long. */
 #define REFUSED_NS UTIL_NS_PER_S
 
@@ -177,7 +182,7 @@ static void acks_ride(struct rnic_rd_peer *peer)
 	peer->unacked = 0;
 	/* It stands for what is owed through shared memory, too. */
 	if (!rnic_rd_shm_owes(peer))
-		list_del(&rnic_rd_due_of(peer)->link);
+		rnic_due_rides(rnic_rd_due_of(peer));
 }
 
 /* Whether a lost packet goes before a fresh one. Within a lane the lower number does: a receiver
@@ -187,6 +192,13 @@ static bool first_is_lost(struct rnic_rd_peer *peer, const struct rnic_rd_msg *m
 			  const struct rd_sent *lost)
 {
 	return lost->board != &peer->lane[m->lane].board || rd_seq_before(lost->psn, m->first + i);
+}
+
+/* There is more to send, but not now. */
+static void go_on_at(struct rnic_rd_path *path, uint64_t at)
+{
+	path->again = true;
+	rnic_timer_arm(path->rd->e, &path->timer, at);
 }
 
 /* One packet. False: nothing more may go. */
@@ -216,8 +228,7 @@ static bool send_one(struct rnic_rd_path *path, uint64_t now)
 	}
 	lane = &peer->lane[m->lane];
 	if (rd_board_send(&lane->board, &path->p, m->first + i, (uint32_t)len, now)) {
-		path->no_memory = true;
-		rnic_timer_arm(path->rd->e, &path->timer, now + NO_MEMORY_NS);
+		go_on_at(path, now + NO_MEMORY_NS);
 		return false;
 	}
 	peer->rd->stats.resent += !!lost;
@@ -229,14 +240,39 @@ static bool send_one(struct rnic_rd_path *path, uint64_t now)
 	return true;
 }
 
+/* Whether sending what could go now would hold up a program that has other things to do. */
+static bool takes_long(const struct rnic_rd_path *path)
+{
+	uint64_t room = rd_cc_room(&path->p.cc), bytes = 0;
+
+	for (int l = 0; l < WIRE_RD_LANES; l++) {
+		const struct rnic_rd_msg *m = list_first(&path->tx[l], struct rnic_rd_msg, tx);
+
+		bytes += m ? (uint64_t)(m->n - m->sent) * m->seg : 0;
+	}
+	return (bytes < room ? bytes : room) / 1024 * path->rd->kb_ns > HAND_OVER_NS;
+}
+
 static void pump_path(struct rnic_rd_path *path, uint64_t now)
 {
+	uint32_t room = rd_cc_room(&path->p.cc);
 	bool sent = false;
 
 	if (path->state != RNIC_RD_PATH_UP)
 		return;
-	while (rnic_rd_io_ready(path->sock) && send_one(path, now))
+	if (path->rd->posting && rnic_engine_computes(path->rd->e) && takes_long(path)) {
+		go_on_at(path, now);
+		rnic_engine_unpark(path->rd->e);
+		return;
+	}
+	path->again = false;
+	while (rnic_rd_io_ready(path->sock) && send_one(path, now)) {
 		sent = true;
+		if (room - rd_cc_room(&path->p.cc) < PUMP_MAX)
+			continue;
+		go_on_at(path, now);
+		break;
+	}
 	if (!sent)
 		return;
 	path->rd->tx_now = now;
@@ -555,8 +591,7 @@ void rnic_rd_path_fire(struct rnic_timer *t, uint64_t now)
 		if (rd_path_silent(&path->p))
 			rescue(path, now);
 		pump_path(path, now);
-	} else if (path->no_memory) {
-		path->no_memory = false;
+	} else if (path->again) {
 		pump_path(path, now);
 	}
 	rnic_rd_path_arm(path);

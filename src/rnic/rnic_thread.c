@@ -23,9 +23,11 @@
 #define WAITER_POLLS 64
 /* How often a parked thread looks whether the polling has stopped. It starts short,
  * doubles while polling goes on, and is cut when work was found waiting afterwards: some
- * programs poll for a completion and then spin on memory. */
-#define PARK_MIN_NS (50 * UTIL_NS_PER_US)
-#define PARK_MAX_NS (2 * UTIL_NS_PER_MS)
+ * programs poll for a completion and then spin on memory. Of programs that go on polling it asks
+ * little: where cores are few, each look takes one from somebody. */
+#define PARK_MIN_NS   (50 * UTIL_NS_PER_US)
+#define PARK_FIRST_NS (2 * UTIL_NS_PER_MS)
+#define PARK_MAX_NS   (16 * UTIL_NS_PER_MS)
 /* After work the thread looks again for this long, offering the core each time, before
  * it blocks: the answer to what it just sent is often that close, and waking up costs
  * more than looking. */
@@ -52,30 +54,50 @@ void rnic_poller_is(struct rnic_engine *e)
 		atomic_fetch_add_explicit(&e->polls, 1, memory_order_relaxed);
 }
 
-void rnic_engine_kick(struct rnic_engine *e)
+static void kick(atomic_uint_fast64_t *until, int fd)
 {
 	uint64_t one = 1;
 
-	atomic_store_explicit(&e->watch_until, 0, memory_order_relaxed); /* one is enough */
-	if (write(e->wakefd, &one, sizeof(one)) < 0)
+	atomic_store_explicit(until, 0, memory_order_relaxed); /* one is enough */
+	if (write(fd, &one, sizeof(one)) < 0)
 		return; /* EAGAIN: the counter is already non-zero, which wakes as well */
+}
+
+void rnic_engine_kick(struct rnic_engine *e)
+{
+	kick(&e->watch_until, e->wakefd);
+}
+
+void rnic_engine_wake(struct rnic_engine *e, uint64_t at)
+{
+	if (at < atomic_load_explicit(&e->watch_until, memory_order_relaxed))
+		kick(&e->watch_until, e->wakefd);
+	if (at < atomic_load_explicit(&e->waiter.until, memory_order_relaxed))
+		kick(&e->waiter.until, e->waiter.fd);
 }
 
 void rnic_engine_unpark(struct rnic_engine *e)
 {
+	uintptr_t waiter = atomic_load(&e->waiter.thread);
+
+	if (waiter == (uintptr_t)pthread_self())
+		return; /* it does the thread's work itself */
+	/* Nor need anybody else have the thread, until the waiter goes. */
+	if (waiter) {
+		atomic_store(&e->waiter.missed, true);
+		if (atomic_load(&e->waiter.thread))
+			return;
+	}
 	atomic_store_explicit(&e->last_poll, 0, memory_order_relaxed);
 	atomic_store_explicit(&e->polls, 0, memory_order_relaxed);
 	if (atomic_exchange_explicit(&e->parked, 0, memory_order_relaxed))
 		futex(&e->parked, FUTEX_WAKE, 1, NULL);
 }
 
-static uint64_t cpu_ns(clockid_t clock)
+bool rnic_engine_computes(const struct rnic_engine *e)
 {
-	struct timespec ts;
-
-	return clock_gettime(clock, &ts)
-		       ? UINT64_MAX
-		       : (uint64_t)ts.tv_sec * UTIL_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return e->has_thread &&
+	       atomic_load_explicit(&e->park_max_ns, memory_order_relaxed) < PARK_FIRST_NS;
 }
 
 /* Running, or waiting for a core; not asleep. */
@@ -104,7 +126,7 @@ static bool runnable(clockid_t clock)
 static bool poller_waits(struct rnic_engine *e, uint64_t last, uint64_t now)
 {
 	clockid_t clock = atomic_load_explicit(&e->poller_clock, memory_order_relaxed);
-	uint64_t cpu = cpu_ns(clock), since = e->look.at, used = cpu - e->look.cpu;
+	uint64_t cpu = util_cpu_ns(clock), since = e->look.at, used = cpu - e->look.cpu;
 	bool first = e->look.last != last || e->look.clock != clock;
 
 	if (cpu == UINT64_MAX || /* it has ended */
@@ -123,6 +145,8 @@ static bool poller_active(struct rnic_engine *e, uint64_t now)
 {
 	uint64_t last = atomic_load_explicit(&e->last_poll, memory_order_relaxed);
 
+	if (atomic_load_explicit(&e->waiter.thread, memory_order_relaxed))
+		return true;
 	if (!last || (last < now && now - last >= WAITER_NS))
 		return false;
 	return last >= now || now - last < POLLER_NS || poller_waits(e, last, now);
@@ -131,13 +155,14 @@ static bool poller_active(struct rnic_engine *e, uint64_t now)
 static void park(struct rnic_engine *e)
 {
 	struct timespec ts = {.tv_nsec = (long)(e->look.again ? PARK_MIN_NS : e->park_ns)};
+	uint64_t max = atomic_load_explicit(&e->park_max_ns, memory_order_relaxed);
 
 	e->look.again = false;
-	if (2 * e->park_ns <= e->park_max_ns)
+	if (2 * e->park_ns <= max)
 		e->park_ns *= 2;
 	/* The cut heals slowly: an eighth for each time that it was not needed. */
-	if (e->park_max_ns < PARK_MAX_NS)
-		e->park_max_ns += e->park_max_ns / 8;
+	if (max < PARK_MAX_NS)
+		atomic_store_explicit(&e->park_max_ns, max + max / 8, memory_order_relaxed);
 	atomic_store_explicit(&e->parked, 1, memory_order_relaxed);
 	futex(&e->parked, FUTEX_WAIT, 1, &ts);
 	atomic_store_explicit(&e->parked, 0, memory_order_relaxed);
@@ -152,18 +177,11 @@ static bool watch(struct rnic_engine *e, uint64_t next)
 	 * poller swallowed would leave the thread asleep. */
 	struct pollfd pfd[] = {{.fd = e->epfd, .events = POLLIN},
 			       {.fd = e->wakefd, .events = POLLIN}};
-	struct timespec ts, *timeout = NULL;
+	struct timespec ts;
 	uint64_t kicks;
 
-	if (next != UINT64_MAX) {
-		uint64_t now = util_now_ns(), left = next > now ? next - now : 0;
-
-		ts.tv_sec = (time_t)(left / UTIL_NS_PER_S);
-		ts.tv_nsec = (long)(left % UTIL_NS_PER_S);
-		timeout = &ts;
-	}
 	e->park_ns = PARK_MIN_NS;
-	if (ppoll(pfd, 2, timeout, NULL) > 0) {
+	if (ppoll(pfd, 2, util_left(next, &ts), NULL) > 0) {
 		if ((pfd[0].revents | pfd[1].revents) & POLLNVAL)
 			return false;
 		while (pfd[1].revents && read(e->wakefd, &kicks, sizeof(kicks)) > 0)
@@ -213,9 +231,11 @@ static void *thread_main(void *arg)
 			parked = true;
 			continue;
 		}
-		next = rnic_engine_turn(e, now);
-		if (!next && parked)
-			e->park_ns = e->park_max_ns = PARK_MIN_NS;
+		next = rnic_engine_turn(e, now, &e->watch_until);
+		if (!next && parked) {
+			e->park_ns = PARK_MIN_NS;
+			atomic_store_explicit(&e->park_max_ns, PARK_MIN_NS, memory_order_relaxed);
+		}
 		parked = false;
 		if (!next)
 			busy = now;
@@ -235,7 +255,7 @@ int rnic_thread_start(struct rnic_engine *e)
 	int err;
 
 	e->park_ns = PARK_MIN_NS;
-	e->park_max_ns = PARK_MAX_NS;
+	atomic_store(&e->park_max_ns, PARK_FIRST_NS);
 	/* Signals belong to the application's threads. */
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV); /* rnic_guard.c */

@@ -61,9 +61,7 @@ int rnic_timer_arm(struct rnic_engine *e, struct rnic_timer *t, uint64_t at)
 	t->at = at;
 	sift_up(e, t);
 	sift_down(e, t);
-	/* A watching thread that would sleep past this must hear of it. */
-	if (at < atomic_load_explicit(&e->watch_until, memory_order_relaxed))
-		rnic_engine_kick(e);
+	rnic_engine_wake(e, at);
 	return 0;
 }
 

@@ -194,7 +194,7 @@ static size_t control_frames(struct rnic_conn *c, uint8_t *buf)
 		len += rnic_frame_control(c, buf + len, WIRE_CTL_PROBE, 0, 0);
 	c->owe_ack = c->owe_rnr = c->owe_damaged = false;
 	c->owe_pace = c->owe_ready = c->owe_retry = c->owe_probe = false;
-	list_del(&c->due.link);
+	rnic_due_rides(&c->due);
 	return len;
 }
 

@@ -21,4 +21,28 @@ static inline uint64_t util_now_ns(void)
 	return (uint64_t)ts.tv_sec * UTIL_NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
+/* CPU time, of a thread for instance; UINT64_MAX: there is no such clock (any more). */
+static inline uint64_t util_cpu_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	return clock_gettime(clock, &ts)
+		       ? UINT64_MAX
+		       : (uint64_t)ts.tv_sec * UTIL_NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* What is left until then, for calls that wait; NULL, for ever, if that is UINT64_MAX. */
+static inline struct timespec *util_left(uint64_t until, struct timespec *ts)
+{
+	uint64_t now, left;
+
+	if (until == UINT64_MAX)
+		return NULL;
+	now = util_now_ns();
+	left = until > now ? until - now : 0;
+	ts->tv_sec = (time_t)(left / UTIL_NS_PER_S);
+	ts->tv_nsec = (long)(left % UTIL_NS_PER_S);
+	return ts;
+}
+
 #endif

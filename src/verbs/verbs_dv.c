@@ -46,6 +46,11 @@ static int query_rd(struct ibv_qp *qp, struct weftdv_rd_stats *stats)
 	return err ? err : rnic_query_rd(qp, stats);
 }
 
+static int move_mr(struct ibv_mr *mr, void *addr)
+{
+	return is_weft(mr->context) ? rnic_move_mr(mr, addr) : EOPNOTSUPP;
+}
+
 VERBS_EXPORT const struct verbs_dv_ops *weft_dv_ops(void)
 {
 	static const struct verbs_dv_ops ops = {
@@ -55,6 +60,8 @@ VERBS_EXPORT const struct verbs_dv_ops *weft_dv_ops(void)
 		.create_rd_qp = create_rd_qp,
 		.query_path = query_path,
 		.query_rd = query_rd,
+		.wait = rnic_wait,
+		.move_mr = move_mr,
 	};
 
 	return &ops;

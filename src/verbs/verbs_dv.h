@@ -1,4 +1,5 @@
-/* What libweftdv asks of the replacement libibverbs: a table of functions, found at run time.
+/* What libweftdv, and Weft's own message layer, ask of the replacement libibverbs: a table of
+ * functions, found at run time.
  *
  * libweftdv is linked by programs that may run without Weft, so it needs none of these
  * symbols; it looks for weft_dv_ops in the libibverbs of the process. The two libraries may
@@ -11,6 +12,7 @@
 #ifndef WEFT_VERBS_DV_H
 #define WEFT_VERBS_DV_H
 
+#include <stddef.h>
 #include <weft/weftdv.h>
 
 #define VERBS_DV_SYMBOL  "weft_dv_ops"
@@ -24,7 +26,20 @@ struct verbs_dv_ops {
 	int (*query_path)(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn,
 			  struct weftdv_path *path);
 	int (*query_rd)(struct ibv_qp *qp, struct weftdv_rd_stats *stats);
+	/* The calling thread waits for fd to become readable, at most for ns, and does the work of
+	 * the progress thread for all Weft devices of the process meanwhile: what comes has to wake
+	 * one thread, not two. arm: called before it sleeps, to ask for completion events that make
+	 * fd readable. 0, ETIMEDOUT; EAGAIN: arm said no; EBUSY: another thread does it already;
+	 * EOPNOTSUPP: no device is open; EIO. */
+	int (*wait)(int fd, uint64_t ns, bool (*arm)(void *arg), void *arg);
+	/* The region's keys and addresses lead to the memory at addr from now on, of the same
+	 * length, and nothing touches the old one after the call. 0 or errno: EBUSY something was
+	 * written by its keys, and nothing is changed. */
+	int (*move_mr)(struct ibv_mr *mr, void *addr);
 };
+
+/* Whether the library that has filled the table knew of this function. */
+#define verbs_dv_has(ops, fn) ((ops)->size >= offsetof(struct verbs_dv_ops, fn) + sizeof((ops)->fn))
 
 const struct verbs_dv_ops *weft_dv_ops(void);
 

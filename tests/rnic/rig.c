@@ -100,10 +100,7 @@ void rig_sleep_ms(unsigned int ms)
 
 uint64_t rig_cpu_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * UTIL_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return util_cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 int rig_open_fds(void)

@@ -1,6 +1,7 @@
 /* RD queue pairs: posting, queues, keys, events. */
 #include <poll.h>
 #include "rig_rd.h"
+#include "rnic_rd.h"
 
 __attribute__((constructor)) static void environment(void)
 {
@@ -436,6 +437,63 @@ static void test_place_until_polled(void **state)
 	rd_pair_close(&p);
 }
 
+/* ---- how long a call takes ---- */
+
+/* A program that computes is not held up by its own messages: the thread sends them. */
+static void test_thread_sends(void **state)
+{
+	struct rnic_engine *e;
+	struct rd_pair p;
+	int left_alone = 0;
+
+	(void)state;
+	rd_pair_open(&p, NULL, NULL);
+	e = rig_engine(&p.rig);
+	rd_post(&p.ab, IBV_WR_RDMA_WRITE, 0, 0, 64, 0);
+	EXPECT_OK(p.a.scq, 0);
+	for (uint64_t i = 1; i <= 100; i++) {
+		uint64_t sent;
+
+		rnic_lock(e);
+		rnic_qp(p.a.qp)->rd->kb_ns = 1000000;
+		atomic_store(&e->park_max_ns, 1000);
+		sent = rnic_qp(p.a.qp)->rd->stats.sent;
+		rnic_unlock(e);
+		memset(p.a.buf, (int)i, 65536);
+		rd_post(&p.ab, IBV_WR_RDMA_WRITE, i, 0, 65536, 0);
+		left_alone += rd_stats(&p.a).sent == sent;
+		rig_wait_byte(p.b.buf + 65535, (uint8_t)i);
+		EXPECT_OK(p.a.scq, i);
+	}
+	CHECK(left_alone || rd_stats(&p.a).local_messages);
+	rd_pair_close(&p);
+}
+
+/* Whoever sends much stops now and then, and goes on; without a thread, when it polls. */
+static void test_much_at_once(void **state)
+{
+	struct rd_pair p;
+
+	(void)state;
+	setenv("WEFT_PROGRESS", "0", 1);
+	rd_pair_open(&p, NULL, NULL);
+	unsetenv("WEFT_PROGRESS");
+	for (uint64_t i = 0; i < 20; i++) { /* the window grows */
+		rd_post(&p.ab, IBV_WR_RDMA_WRITE, i, 0, 2 << 20, 0);
+		EXPECT_OK(p.a.scq, i);
+	}
+	for (uint64_t i = 0; i < 10; i++) {
+		uint64_t sent = rd_stats(&p.a).sent;
+
+		memset(p.a.buf, (int)i + 1, 2 << 20);
+		rd_post(&p.ab, IBV_WR_RDMA_WRITE, i, 0, 2 << 20, 0);
+		CHECK(rd_stats(&p.a).sent - sent <= 300); /* of 1472 bytes */
+		EXPECT_OK(p.a.scq, i);
+		CHECK(!memcmp(p.a.buf, p.b.buf, 2 << 20));
+	}
+	rd_pair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -450,6 +508,8 @@ int main(void)
 		RIG_TEST(test_srq),
 		RIG_TEST(test_overrun),
 		RIG_TEST(test_solicited),
+		RIG_TEST(test_thread_sends),
+		RIG_TEST(test_much_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
