@@ -32,8 +32,9 @@
 
 #include <math.h>
 
-/* Shorter than this, the clock and the calls are what is measured. */
-#define LEAST 2e-6
+/* Shorter than this, the message was there before the late side asked for it, and is only copied:
+ * there is nothing to be hidden. */
+#define LEAST 20e-6
 /* The computation, in transfers. */
 #define LENGTH 1.1
 

@@ -52,7 +52,14 @@ struct msg_addr {
 };
 _Static_assert(sizeof(struct msg_addr) == 28, "it is sent as it is");
 
-enum msg_op_kind { MSG_OP_SEND, MSG_OP_RECV, MSG_OP_READ, MSG_OP_WRITE, MSG_OP_ATOMIC };
+enum msg_op_kind {
+	MSG_OP_SEND,
+	MSG_OP_RECV,
+	MSG_OP_READ,
+	MSG_OP_WRITE,
+	MSG_OP_ATOMIC,
+	MSG_OP_GHOST, /* the engine's own: what is left of a receive, see msg_ghost.c */
+};
 
 enum msg_op_flag {
 	MSG_OP_TAGGED = 1,
@@ -142,6 +149,7 @@ struct msg_atomic_job {
 
 struct msg_ep_conf {
 	uint32_t eager_max;  /* longer messages go by rendezvous */
+	uint32_t eager_far;  /* the same, over a network that is software; if more than eager_max */
 	uint32_t rx_buffers; /* of that length */
 	uint32_t depth;      /* work requests under way */
 	bool wait;           /* somebody may want to sleep: msg_ep_fd */
@@ -242,6 +250,8 @@ bool msg_ep_arm(struct msg_ep *ep);
 /* Somebody has slept, and nothing came: peers of whom something is awaited may be asked whether
  * they are there. */
 void msg_slept(struct msg_ep *ep);
+/* Waits for fd, and does the work of software devices meanwhile; see wait in verbs_dv.h. */
+int msg_wait(int fd, uint64_t ns, bool (*arm)(void *arg), void *arg);
 
 void msg_ep_stats(struct msg_ep *ep, struct msg_stats *out);
 

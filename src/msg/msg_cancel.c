@@ -1,5 +1,6 @@
 /* Receives that are taken back. If peers have been told of them, or of receives behind them that
- * count on them, these RTRs have to be got back first (docs/rendezvous.md). */
+ * count on them, these RTRs are asked back, and moved to ghosts; only where that can not be, the
+ * answers have to be waited for (docs/rendezvous.md). */
 #include <errno.h>
 #include "msg_ep.h"
 
@@ -26,6 +27,8 @@ static int ask_back(struct msg_ep *ep, struct msg_op *op)
 	err = msg_tx_post(ep, op->peer, &p, NULL, 0);
 	if (err)
 		op->ask.state = MSG_ASK_OUT;
+	else
+		msg_ghost_take(ep, op);
 	return err;
 }
 
@@ -84,6 +87,10 @@ void msg_cancel_answer(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p)
 {
 	struct msg_op *op = msg_id_op(ep, p->id);
 
+	if (op && op->kind == MSG_OP_GHOST && op->src == src) {
+		msg_ghost_answer(ep, op);
+		return;
+	}
 	if (!op || op->kind != MSG_OP_RECV || op->recv.src != src || !msg_ask_answered(&op->ask))
 		return;
 	msg_unexpose(ep, op);

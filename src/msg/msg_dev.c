@@ -87,6 +87,7 @@ static int open_device(struct msg_dev *dev, struct ibv_device *d, enum msg_trans
 
 	if (transport == MSG_RD && !own)
 		return -ENODEV;
+	dev->own = own;
 	dev->transport = transport == MSG_AUTO ? (own ? MSG_RD : MSG_RC) : transport;
 	dev->ctx = ibv_open_device(d);
 	if (!dev->ctx)

@@ -235,12 +235,13 @@ static int send_message(struct msg_ep *ep, struct msg_op *op)
 {
 	struct msg_ledger *l = op->flags & MSG_OP_TAGGED ? &ep->peers[op->peer].ledger : NULL;
 	uint64_t tag = op->tag, len = op->room;
-	bool rendezvous = len > ep->conf.eager_max;
+	uint32_t eager_max = msg_eager_max(ep, op->peer);
+	bool rendezvous = len > eager_max;
 	const struct msg_rtr *rtr = l ? msg_ledger_next(l, tag, len, rendezvous) : NULL;
 	struct msg_rtr used;
 	int err;
 
-	switch (msg_choose(len, ep->conf.eager_max, !ep->conf.write, rtr)) {
+	switch (msg_choose(len, eager_max, !ep->conf.write, rtr)) {
 	case MSG_BY_EAGER:
 		err = send_eager(ep, op);
 		break;
@@ -271,7 +272,7 @@ int msg_send(struct msg_ep *ep, struct msg_op *op)
 	start(op);
 	util_lock(&ep->lock);
 	/* The RTR for this message may have come, and lie there. */
-	if (op->room > ep->conf.eager_max)
+	if (op->room > msg_eager_max(ep, op->peer))
 		progress(ep);
 	err = ep->peers[op->peer].dead ? -EHOSTUNREACH : send_message(ep, op);
 	if (err == -EAGAIN)
@@ -321,7 +322,7 @@ int msg_post_recv(struct msg_ep *ep, struct msg_op *op)
 	start_recv(op);
 	util_lock(&ep->lock);
 	/* A message that is announced needs no RTR. For short ones there is none anyway. */
-	if (op->room > ep->conf.eager_max)
+	if (op->room > msg_eager_max(ep, op->peer))
 		progress(ep);
 	err = post_recv(ep, op);
 	util_unlock(&ep->lock);

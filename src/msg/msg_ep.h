@@ -17,6 +17,7 @@ struct msg_dev {
 	enum msg_transport transport;
 	uint8_t port, gid_index;
 	bool global; /* peers are named by GID, else by LID */
+	bool own;    /* Weft's */
 	uint8_t mtu, max_reads;
 	struct msg_addr addr; /* without what is the endpoint's */
 	struct util_lock lock;
@@ -53,6 +54,10 @@ void msg_mem_close(struct msg_dev *dev);
 /* Memory for a message, until it is released. write: by whoever it is. */
 int msg_hold(struct msg_dev *dev, void *addr, size_t len, bool write, struct msg_hold *h);
 void msg_release(struct msg_dev *dev, struct msg_hold *h);
+/* What is held goes on to be known to peers, but what they write there goes to other memory of the
+ * same length. 0 or an error, and nothing is changed: -EBUSY something was written, -EOPNOTSUPP the
+ * device can not do it, or others use the registration, too. */
+int msg_move(const struct msg_hold *h, void *to);
 
 struct msg_conn; /* msg_rc.h */
 struct msg_rc;
@@ -65,18 +70,28 @@ struct msg_peer {
 	uint32_t wait_next;           /* the next peer for which some do; UINT32_MAX: none */
 	uint32_t chain;               /* the next with the same hash; UINT32_MAX: none */
 	uint32_t seen;                /* tagged messages of it that were processed */
-	uint32_t out;                 /* RTRs to it */
+	uint32_t out;                 /* RTRs to it, and ghosts */
 	uint32_t cancels;             /* under way: no RTRs meanwhile */
 	uint32_t asked;               /* the last round in which it was asked whether it is there */
 	bool dead;
+	bool far;                 /* a trip to it takes longer than to copy eager_far bytes */
 	bool unsure;              /* RD: it is not known whether all that was posted has arrived */
 	struct msg_ledger ledger; /* of tagged messages to it */
+};
+
+/* An RTR without a receive, and memory for the message that may still come by it. */
+struct msg_ghost {
+	struct msg_op op; /* for its name, its key and its RTR; phase: of a message that comes */
+	uint8_t *data;
+	struct msg_op *to; /* the receive that gets the message; NULL: none yet */
+	bool kept;         /* some msg_early has it */
 };
 
 /* A message that came before its receive. */
 struct msg_early {
 	struct msg_unexp unexp;
 	struct msg_pkt pkt;
+	struct msg_ghost *ghost; /* where the data of a PUT is, or will be */
 	uint8_t body[];
 };
 
@@ -162,6 +177,7 @@ struct msg_ep {
 	uint32_t wait_first;      /* the first peer for which packets do */
 	struct list_head cancelling;
 	struct list_head claimed; /* messages, to be received by msg_recv_claimed */
+	struct list_head ghosts;
 
 	struct {
 		uint32_t polls; /* in vain */
@@ -191,6 +207,8 @@ void msg_refill(struct msg_ep *ep);
 int msg_id_new(struct msg_ep *ep, struct msg_op *op);
 struct msg_op *msg_id_op(const struct msg_ep *ep, uint32_t id);
 void msg_id_free(struct msg_ep *ep, struct msg_op *op);
+/* What was the name of one is that of another. */
+void msg_id_move(struct msg_ep *ep, struct msg_op *from, struct msg_op *to);
 
 /* ---- msg_tx.c: work requests out ---- */
 /* A packet, and at most 2 * MSG_IOV pieces behind it, which are the caller's again. report: is told
@@ -209,6 +227,8 @@ int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op);
 
 /* ---- msg_rx.c: what arrives ---- */
 void msg_rx_packet(struct msg_ep *ep, const struct ibv_wc *wc, const uint8_t *buf);
+/* Puts len bytes into a receive's buffer. */
+void msg_scatter(struct msg_op *op, const uint8_t *from, uint64_t len);
 /* A receive finds a message that was early. */
 void msg_rx_early(struct msg_ep *ep, struct msg_op *op, struct msg_early *e);
 /* A receive of many messages finds those. True: there is room for more. */
@@ -250,9 +270,9 @@ enum msg_match_result {
 	MSG_MATCH_COMES,  /* its data comes by itself */
 	MSG_MATCH_BROKEN, /* it is not what was asked for */
 };
-/* A message has come for a receive, which may have asked for it. */
+/* A message has come for a receive, which may have asked for it. ghost: has the data of a PUT. */
 enum msg_match_result msg_put_matched(struct msg_ep *ep, struct msg_op *op, uint32_t src,
-				      const struct msg_pkt *p);
+				      const struct msg_pkt *p, const struct msg_ghost *ghost);
 void msg_put_end(struct msg_ep *ep, struct msg_op *op);
 
 /* ---- msg_cancel.c ---- */
@@ -264,6 +284,21 @@ void msg_cancel_check(struct msg_ep *ep, uint32_t peer);
 /* It has got its message instead. */
 void msg_cancel_forget(struct msg_ep *ep, struct msg_op *op);
 
+/* ---- msg_ghost.c ---- */
+/* The RTR of a receive, which was asked back, is a ghost's from now on. False: that can not be. */
+bool msg_ghost_take(struct msg_ep *ep, struct msg_op *op);
+void msg_ghost_free(struct msg_ep *ep, struct msg_ghost *g);
+/* The ghost whose RTR a PUT has used; NULL: it was none's, or is none's any more. */
+struct msg_ghost *msg_ghost_put(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p);
+/* This receive, to which all has been said about its message, gets the data. */
+void msg_ghost_deliver(struct msg_ep *ep, struct msg_ghost *g, struct msg_op *to);
+void msg_ghost_notice(struct msg_ep *ep, struct msg_op *op);
+void msg_ghost_answer(struct msg_ep *ep, struct msg_op *op);
+/* Nobody will have its message. */
+void msg_ghost_drop(struct msg_ep *ep, struct msg_ghost *g);
+void msg_ghosts_died(struct msg_ep *ep, uint32_t peer);
+void msg_ghosts_free(struct msg_ep *ep);
+
 /* ---- msg_alive.c ---- */
 /* A poll was in vain. */
 void msg_alive_check(struct msg_ep *ep);
@@ -273,6 +308,12 @@ int msg_atomic_send(struct msg_ep *ep, struct msg_atomic *a);
 void msg_atomic_do(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, const uint8_t *body);
 void msg_atomic_answer(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p,
 		       const uint8_t *body);
+
+/* Longer messages to a peer, or from it, go by rendezvous. */
+static inline uint32_t msg_eager_max(const struct msg_ep *ep, uint32_t peer)
+{
+	return peer != MSG_ANY_SRC && ep->peers[peer].far ? ep->conf.eager_far : ep->conf.eager_max;
+}
 
 static inline struct msg_match *msg_match_of(struct msg_ep *ep, bool tagged)
 {

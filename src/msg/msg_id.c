@@ -52,6 +52,13 @@ struct msg_op *msg_id_op(const struct msg_ep *ep, uint32_t id)
 	return ep->ids[i].op;
 }
 
+void msg_id_move(struct msg_ep *ep, struct msg_op *from, struct msg_op *to)
+{
+	ep->ids[from->id & INDEX_MASK].op = to;
+	to->id = from->id;
+	from->id = 0;
+}
+
 void msg_id_free(struct msg_ep *ep, struct msg_op *op)
 {
 	uint32_t i = op->id & INDEX_MASK;

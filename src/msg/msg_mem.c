@@ -123,6 +123,15 @@ void msg_release(struct msg_dev *dev, struct msg_hold *h)
 	*h = (struct msg_hold){0};
 }
 
+int msg_move(const struct msg_hold *h, void *to)
+{
+	const struct verbs_dv_ops *dv = msg_verbs_dv();
+
+	if (h->region || !verbs_dv_has(dv, move_mr))
+		return -EOPNOTSUPP;
+	return -dv->move_mr(h->mr, to);
+}
+
 /* ---- what the application has registered ---- */
 
 static struct msg_mem **bucket(const struct msg_dev *dev, uint32_t key)

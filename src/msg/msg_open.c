@@ -33,7 +33,10 @@ static int make_buffers(struct msg_ep *ep)
 {
 	uint32_t n = ep->conf.rx_buffers;
 
-	ep->rx_size = (MSG_WIRE_MAX + ep->conf.eager_max + 63) / 64 * 64;
+	/* Pages that no message has reached yet are no memory, except for devices that pin them. */
+	if (!ep->dev->own || ep->conf.eager_far < ep->conf.eager_max)
+		ep->conf.eager_far = ep->conf.eager_max;
+	ep->rx_size = (MSG_WIRE_MAX + ep->conf.eager_far + 63) / 64 * 64;
 	ep->rx = aligned_alloc(64, n * ep->rx_size);
 	ep->idle = malloc(n * sizeof(*ep->idle));
 	ep->tx = calloc(ep->conf.depth, sizeof(*ep->tx));
@@ -97,6 +100,7 @@ static void destroy(struct msg_ep *ep)
 	ep->port->close(ep);
 	if (ep->channel)
 		ibv_destroy_comp_channel(ep->channel);
+	msg_ghosts_free(ep);
 	for (uint32_t i = 0; i < ep->n_ids; i++)
 		if (ep->ids[i].op)
 			msg_unexpose(ep, ep->ids[i].op);
@@ -128,6 +132,7 @@ int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_
 	list_init(&ep->stalled);
 	list_init(&ep->cancelling);
 	list_init(&ep->claimed);
+	list_init(&ep->ghosts);
 	msg_adapt_init(&ep->adapt, conf->usage);
 	err = msg_match_init(&ep->match[0]);
 	if (!err)

@@ -57,6 +57,8 @@ uint32_t msg_peer_get(struct msg_ep *ep, const struct msg_addr *addr)
 	i = ep->n_peers++;
 	h = hash(ep, addr);
 	ep->peers[i] = (struct msg_peer){.addr = *addr, .ah = ah, .chain = ep->buckets[h]};
+	/* RD reaches those with the address of the own host through shared memory. */
+	ep->peers[i].far = ep->dev->transport != MSG_RD || addr->ip != ep->dev->addr.ip;
 	msg_ledger_init(&ep->peers[i].ledger, 0, &ep->spec);
 	ep->buckets[h] = i;
 	return i;
@@ -121,6 +123,7 @@ void msg_peer_died(struct msg_ep *ep, uint32_t peer)
 		return;
 	ep->peers[peer].dead = true;
 	ep->peers[peer].out = 0;
+	msg_ghosts_died(ep, peer);
 	end_named(ep, peer);
 	for (int i = 0; i < 2; i++)
 		msg_match_drop_src(&ep->match[i], peer, end_posted, NULL, ep);

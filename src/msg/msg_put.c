@@ -16,9 +16,9 @@ static bool may_ask(const struct msg_ep *ep, const struct msg_op *op)
 {
 	const struct msg_peer *peer;
 
-	if (!ep->conf.speculate || op->room <= ep->conf.eager_max || op->room > UINT32_MAX ||
-	    op->n_iov != 1 || op->peer == MSG_ANY_SRC || !(op->flags & MSG_OP_TAGGED) ||
-	    op->flags & MSG_OP_MULTI)
+	if (!ep->conf.speculate || op->room <= msg_eager_max(ep, op->peer) ||
+	    op->room > UINT32_MAX || op->n_iov != 1 || op->peer == MSG_ANY_SRC ||
+	    !(op->flags & MSG_OP_TAGGED) || op->flags & MSG_OP_MULTI)
 		return false;
 	peer = &ep->peers[op->peer];
 	return !peer->dead && !peer->cancels;
@@ -59,7 +59,7 @@ void msg_put_ask(struct msg_ep *ep, struct msg_op *op)
 	if (!may_ask(ep, op))
 		return;
 	ahead = msg_match_ahead(&ep->match[1], &op->recv);
-	if (!msg_spec_may_ask(&op->ask, ahead, op->room, ep->conf.eager_max,
+	if (!msg_spec_may_ask(&op->ask, ahead, op->room, msg_eager_max(ep, op->peer),
 			      ep->peers[op->peer].out))
 		return;
 	if (!msg_adapt_agrees(&ep->adapt, op->recv.src, op->recv.tag, op->recv.ignore)) {
@@ -103,17 +103,18 @@ static bool put(struct msg_ep *ep, struct msg_op *op, uint32_t src, const struct
 }
 
 enum msg_match_result msg_put_matched(struct msg_ep *ep, struct msg_op *op, uint32_t src,
-				      const struct msg_pkt *p)
+				      const struct msg_pkt *p, const struct msg_ghost *ghost)
 {
+	bool own = p->type == MSG_PUT && !ghost;
 	bool back = op->ask.state == MSG_ASK_BACK;
 	enum msg_match_result r = MSG_MATCH_DATA;
 
 	if (op->cancel)
 		msg_cancel_forget(ep, op);
-	if (p->type == MSG_PUT && put(ep, op, src, p)) {
+	if (own && put(ep, op, src, p)) {
 		r = MSG_MATCH_COMES;
 	} else {
-		if (p->type == MSG_PUT)
+		if (own)
 			r = MSG_MATCH_BROKEN;
 		if (msg_ask_matched(&op->ask)) {
 			msg_unexpose(ep, op);
@@ -123,7 +124,7 @@ enum msg_match_result msg_put_matched(struct msg_ep *ep, struct msg_op *op, uint
 		} else if (op->posted) {
 			result(ep, op, false,
 			       msg_adapt_would(op->posted, util_now_ns(), ROUND_TRIP, p->len,
-					       ep->conf.eager_max, op->room));
+					       msg_eager_max(ep, src), op->room));
 		}
 	}
 	if (back)

@@ -5,7 +5,7 @@
 #include "util_log.h"
 #include "msg_ep.h"
 
-static void scatter(struct msg_op *op, const uint8_t *from, uint64_t len)
+void msg_scatter(struct msg_op *op, const uint8_t *from, uint64_t len)
 {
 	for (unsigned int i = 0; i < op->n_iov && len; i++) {
 		uint64_t part = op->iov[i].iov_len < len ? op->iov[i].iov_len : len;
@@ -17,22 +17,33 @@ static void scatter(struct msg_op *op, const uint8_t *from, uint64_t len)
 	}
 }
 
+/* A message, wherever its data is. */
+struct came {
+	uint32_t src;
+	const struct msg_pkt *p;
+	const uint8_t *body;
+	struct msg_ghost *ghost; /* of a PUT that has found one; or NULL */
+};
+
 /* A receive gets its message. */
-static void deliver(struct msg_ep *ep, struct msg_op *op, uint32_t src, const struct msg_pkt *p,
-		    const uint8_t *body)
+static void deliver(struct msg_ep *ep, struct msg_op *op, const struct came *m)
 {
-	enum msg_match_result r = msg_put_matched(ep, op, src, p);
+	const struct msg_pkt *p = m->p;
+	enum msg_match_result r = msg_put_matched(ep, op, m->src, p, m->ghost);
 
 	ep->stats.received++;
 	ep->stats.bytes_received += p->len;
 	if (r == MSG_MATCH_COMES)
 		return;
-	msg_matched(op, src, p);
+	msg_matched(op, m->src, p);
 	if (r == MSG_MATCH_BROKEN) {
 		msg_done(ep, op, -EPROTO);
+	} else if (m->ghost) {
+		op->len = p->len - op->over;
+		msg_ghost_deliver(ep, m->ghost, op);
 	} else if (p->type == MSG_EAGER) {
 		op->len = p->len - op->over;
-		scatter(op, body, op->len);
+		msg_scatter(op, m->body, op->len);
 		msg_done(ep, op, op->over ? -EMSGSIZE : 0);
 	} else if (p->n_seg) {
 		msg_read_start(ep, op, p);
@@ -94,34 +105,45 @@ void msg_end_recv(struct msg_ep *ep, struct msg_op *op, int err)
 		msg_done(ep, op, err);
 }
 
-static void deliver_part(struct msg_ep *ep, struct msg_multi *m, uint32_t src,
-			 const struct msg_pkt *p, const uint8_t *body)
+static void deliver_part(struct msg_ep *ep, struct msg_multi *m, const struct came *c)
 {
-	struct msg_op *part = next_part(m, p->len);
+	struct msg_op *part = next_part(m, c->p->len);
 
 	if (!part) {
 		util_log(UTIL_LOG_ERROR, "no memory to receive a message: it is lost");
+		if (c->ghost)
+			msg_ghost_drop(ep, c->ghost);
 		return;
 	}
 	if (is_full(m) && msg_recv_posted(&m->op.recv))
 		msg_match_cancel(msg_match_of(ep, m->op.flags & MSG_OP_TAGGED), &m->op.recv);
-	deliver(ep, part, src, p, body);
+	deliver(ep, part, c);
 }
 
 /* ---- messages that were early ---- */
 
-static void keep(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, const uint8_t *body)
+static struct came early(const struct msg_early *e)
 {
+	return (struct came){e->unexp.src, &e->pkt, e->body, e->ghost};
+}
+
+static void keep(struct msg_ep *ep, const struct came *m)
+{
+	const struct msg_pkt *p = m->p;
 	size_t len = p->type == MSG_EAGER ? p->len : 0;
 	struct msg_early *e = malloc(sizeof(*e) + len);
 
 	if (e) {
-		e->unexp = (struct msg_unexp){.tag = p->tag, .src = src};
+		e->unexp = (struct msg_unexp){.tag = p->tag, .src = m->src};
 		e->pkt = *p;
-		memcpy(e->body, body, len);
+		e->ghost = m->ghost;
+		memcpy(e->body, m->body, len);
 		ep->stats.unexpected++;
-		if (!msg_match_store(msg_match_of(ep, p->flags & MSG_F_TAGGED), &e->unexp))
+		if (!msg_match_store(msg_match_of(ep, p->flags & MSG_F_TAGGED), &e->unexp)) {
+			if (m->ghost)
+				m->ghost->kept = true;
 			return;
+		}
 		free(e);
 	}
 	util_log(UTIL_LOG_ERROR, "no memory for a message that nobody has asked for: it is lost");
@@ -129,7 +151,9 @@ static void keep(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, const
 
 void msg_rx_early(struct msg_ep *ep, struct msg_op *op, struct msg_early *e)
 {
-	deliver(ep, op, e->unexp.src, &e->pkt, e->body);
+	struct came m = early(e);
+
+	deliver(ep, op, &m);
 	free(e);
 }
 
@@ -142,9 +166,10 @@ bool msg_rx_early_parts(struct msg_ep *ep, struct msg_multi *m)
 	while (!is_full(m) &&
 	       (u = msg_match_find(q, m->op.peer, m->op.recv.tag, m->op.recv.ignore))) {
 		struct msg_early *e = container_of(u, struct msg_early, unexp);
+		struct came c = early(e);
 
 		msg_match_drop(q, u);
-		deliver_part(ep, m, u->src, &e->pkt, e->body);
+		deliver_part(ep, m, &c);
 		free(e);
 	}
 	m->filling = false;
@@ -161,26 +186,27 @@ static void message(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, co
 {
 	struct msg_match *m = msg_match_of(ep, p->flags & MSG_F_TAGGED);
 	struct msg_recv *r = msg_match_peek(m, src, p->tag);
+	struct came c = {src, p, body, p->type == MSG_PUT ? msg_ghost_put(ep, src, p) : NULL};
 	static atomic_bool told;
 	struct msg_op *op;
 
 	if (p->flags & MSG_F_TAGGED)
 		ep->peers[src].seen++;
 	if (!r) {
-		if (p->type == MSG_PUT)
+		if (p->type == MSG_PUT && !c.ghost)
 			util_log_once(&told, UTIL_LOG_ERROR,
 				      "a message is lost: it was not asked for");
 		else
-			keep(ep, src, p, body);
+			keep(ep, &c);
 		return;
 	}
 	op = container_of(r, struct msg_op, recv);
 	if (op->flags & MSG_OP_MULTI) {
-		deliver_part(ep, container_of(op, struct msg_multi, op), src, p, body);
+		deliver_part(ep, container_of(op, struct msg_multi, op), &c);
 		return;
 	}
 	msg_match_take(m, src, p->tag);
-	deliver(ep, op, src, p, body);
+	deliver(ep, op, &c);
 }
 
 static void handle(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, const uint8_t *body)

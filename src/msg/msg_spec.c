@@ -187,22 +187,17 @@ bool msg_ask_matched(struct msg_ask *a)
 
 int msg_ask_put(struct msg_ask *a, struct msg_ask *named)
 {
-	if (!named)
-		return MSG_PUT_READ;
-	if (a != named)
+	bool moved = named && named->state == MSG_ASK_MOVED;
+
+	if (!named || !msg_ask_live(named) || (a != named && !moved))
 		return -EPROTO;
-	if (a->state == MSG_ASK_OUT || a->state == MSG_ASK_BACK)
-		a->state = MSG_ASK_USED;
-	else if (a->state == MSG_ASK_RECALLED)
-		a->state = MSG_ASK_DOUBT;
-	else
-		return -EPROTO;
-	return MSG_PUT_WAIT;
+	named->state = MSG_ASK_USED;
+	return moved ? MSG_PUT_GHOST : MSG_PUT_WAIT;
 }
 
 int msg_ask_notice(struct msg_ask *a)
 {
-	if (a->state != MSG_ASK_USED && a->state != MSG_ASK_DOUBT)
+	if (a->state != MSG_ASK_USED)
 		return -EPROTO;
 	a->state = MSG_ASK_NONE;
 	return 0;
@@ -216,27 +211,16 @@ bool msg_ask_back(struct msg_ask *a)
 	return true;
 }
 
+void msg_ask_move(struct msg_ask *a, struct msg_ask *ghost)
+{
+	*ghost = (struct msg_ask){a->id, MSG_ASK_MOVED};
+	*a = (struct msg_ask){0};
+}
+
 bool msg_ask_answered(struct msg_ask *a)
 {
-	if (a->state != MSG_ASK_BACK)
+	if (a->state != MSG_ASK_BACK && a->state != MSG_ASK_MOVED)
 		return false;
 	a->state = MSG_ASK_NONE;
 	return true;
-}
-
-bool msg_ask_recall(struct msg_ask *a)
-{
-	if (a->state != MSG_ASK_OUT)
-		return false;
-	a->state = MSG_ASK_RECALLED;
-	return true;
-}
-
-bool msg_ask_settle(struct msg_ask *a)
-{
-	bool doubt = a->state == MSG_ASK_DOUBT;
-
-	if (doubt || a->state == MSG_ASK_RECALLED)
-		a->state = MSG_ASK_NONE;
-	return doubt;
 }

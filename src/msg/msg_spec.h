@@ -16,21 +16,18 @@
  *
  * The receiver keeps a *msg_ask* in each receive. A PUT is announced in order with all messages,
  * so that matching goes on as if there were no speculation, and a *notice* tells that its data is
- * there. To cancel a receive, its RTR must be got back first, and there are two ways.
+ * there.
  *
- * To *ask it back*: the sender is told, and answers in order with its messages. Until then the
- * receive stays, and the key is valid. All that the transport must do is to deliver in order, the
- * one way messages, answers and notices, the other way RTRs and what asks them back. It takes a
- * round trip, and a sender that listens.
+ * To cancel a receive, its RTR is *asked back*: the sender is told, and answers in order with its
+ * messages. Until then the key must be valid. All that the transport must do is to deliver in
+ * order, the one way messages, answers and notices, the other way RTRs and what asks them back.
+ * It takes a round trip, and a sender that listens, for which a program that cancels must not
+ * wait. So the key is *moved*, if nothing was written by it yet: it leads to other memory, and the
+ * RTR belongs to a *ghost*, until the answer, or the PUT and its notice come. The receive is free
+ * of it at once. A PUT that names a ghost is a message like any other, whose data is found there.
  *
- * To *recall* it, which the receiver does alone: make the key invalid, handle all that has arrived,
- * then settle. Only for a transport where
- *  - nothing of a PUT's data is written before the PUT has arrived;
- *  - the notice comes with the last byte, as the immediate of a Write: once a key is invalid, no
- *    notice comes of a write that is not among what has arrived;
- *  - a write that finds its key invalid fails at the sender, and nothing else does. The sender then
- *    keeps the buffer until the receiver says that it has read the data.
- * RD between hosts places data in any order; RC does not survive the failing write: not for these.
+ * If something was written, the message was sent, and those for all receives ahead of it: it is
+ * the receive's, and only has to be waited for.
  *
  * Pure: no clock, no input, no output. Not thread-safe: one lock above.
  */
@@ -101,15 +98,14 @@ bool msg_ledger_sent(struct msg_ledger *l, uint64_t tag, uint64_t length, bool r
 /* ---- the receiver ---------------------------------------------------------------------------- */
 
 enum msg_ask_state {
-	MSG_ASK_NONE,     /* no RTR is out */
-	MSG_ASK_OUT,      /* sent; its key is valid */
-	MSG_ASK_BACK,     /* sent, and asked back; its key is valid until the answer comes */
-	MSG_ASK_USED,     /* its PUT was announced, the notice will come */
-	MSG_ASK_RECALLED, /* the key is invalid; what had arrived is being handled */
-	MSG_ASK_DOUBT,    /* recalled, and then the PUT was found among what had arrived */
+	MSG_ASK_NONE,  /* no RTR is out */
+	MSG_ASK_OUT,   /* sent; its key is valid */
+	MSG_ASK_BACK,  /* sent, and asked back; its key is valid until the answer comes */
+	MSG_ASK_MOVED, /* of a ghost: asked back; the key is valid, and leads to its memory */
+	MSG_ASK_USED,  /* its PUT was announced, the notice will come */
 };
 
-/* What a receive knows of its RTR; all zero: none. */
+/* What a receive, or a ghost, knows of its RTR; all zero: none. */
 struct msg_ask {
 	uint32_t id;
 	enum msg_ask_state state;
@@ -129,38 +125,35 @@ void msg_ask_out(struct msg_ask *a, uint32_t id, const struct msg_recv *r, struc
 bool msg_ask_matched(struct msg_ask *a);
 
 enum msg_put {
-	MSG_PUT_WAIT, /* the data is being written: complete at the notice */
-	MSG_PUT_READ, /* to be treated as an RTS */
+	MSG_PUT_WAIT,  /* the data is being written where it belongs: complete at the notice */
+	MSG_PUT_GHOST, /* it is being written into the ghost, and is there at the notice */
 };
 /* Whether a PUT may still come for it. */
 static inline bool msg_ask_live(const struct msg_ask *a)
 {
-	return a->state == MSG_ASK_OUT || a->state == MSG_ASK_BACK || a->state == MSG_ASK_RECALLED;
+	return a->state == MSG_ASK_OUT || a->state == MSG_ASK_BACK || a->state == MSG_ASK_MOVED;
 }
 /* A PUT came; `a` is of the receive that normal matching gave, NULL: none. `named` is of the
- * receive that has the PUT's id and is live; NULL: the id is not, or no more, known.
- * Returns an enum msg_put; for MSG_PUT_READ with a receive, msg_ask_matched is still to be called.
+ * receive or ghost that has the PUT's id and is live; NULL: the id is not, or no more, known.
+ * Returns an enum msg_put; for MSG_PUT_GHOST with a receive, msg_ask_matched is still to be called.
  * -EPROTO: the sender used the RTR for a message that it was not for. */
 int msg_ask_put(struct msg_ask *a, struct msg_ask *named);
 /* The notice came: the data is there. -EPROTO: no PUT was announced. */
 int msg_ask_notice(struct msg_ask *a);
 
-/* To cancel a receive: get back its own RTR, and those of all receives of its envelope behind it
- * (msg_match_behind), whose `ahead` has counted it; meanwhile send no RTR for that envelope, and
- * handle what comes. Then, if it is still posted, take it off the queue. The others may ask again,
- * with new ids. In both ways the sender is to be told (msg_ledger_withdraw): it would keep the RTR
- * for a message that may never come. */
+/* To cancel a receive: ask its own RTR back, and those of all receives of its envelope behind it
+ * (msg_match_behind), whose `ahead` has counted it, and move them. Where one can not be moved, send
+ * no RTR for that envelope, and handle what comes, until it is not out any more. Then, if it is
+ * still posted, take the receive off the queue. The others may ask again, with new ids. */
 
-/* Asked back. True: it was out. The sender answers, behind all messages sent before. */
+/* Asked back. True: it was out. The sender is to be told, and answers, behind all messages sent
+ * before. */
 bool msg_ask_back(struct msg_ask *a);
+/* The key, by which nothing was written, leads to other memory: the RTR, which was asked back, is
+ * the ghost's, and `a` has none. */
+void msg_ask_move(struct msg_ask *a, struct msg_ask *ghost);
 /* The answer came, with the id of this one. True: it is not used and will not be; its key must be
  * made invalid. */
 bool msg_ask_answered(struct msg_ask *a);
-
-/* Recalled. True: it was out; now, before anything else, its key must be made invalid, then all
- * that has arrived be handled, then msg_ask_settle be called. */
-bool msg_ask_recall(struct msg_ask *a);
-/* True: the PUT was announced, but its write came too late: read the data as for an RTS. */
-bool msg_ask_settle(struct msg_ask *a);
 
 #endif

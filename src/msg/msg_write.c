@@ -77,6 +77,10 @@ void msg_write_notice(struct msg_ep *ep, const struct ibv_wc *wc)
 
 	if (!op || op->phase != MSG_PHASE_NOTICE || !ep->port->is_from(ep, wc, op->src))
 		return;
+	if (op->kind == MSG_OP_GHOST) {
+		msg_ghost_notice(ep, op);
+		return;
+	}
 	msg_put_end(ep, op);
 	msg_unexpose(ep, op);
 	msg_id_free(ep, op);

@@ -216,6 +216,7 @@ static int watch(struct ofi_ep *ep)
 static int enable(struct ofi_ep *ep)
 {
 	struct msg_ep_conf conf = {.eager_max = ofi_conf.eager_max,
+				   .eager_far = ofi_conf.eager_far,
 				   .rx_buffers = ofi_conf.rx_buffers,
 				   .depth = ofi_conf.depth,
 				   .wait = true,

@@ -55,17 +55,9 @@ void ofi_idle_tell(void)
 	util_unlock(&all.lock);
 }
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * UTIL_NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 static bool step(bool may_sleep)
 {
-	uint64_t now = ofi_wait_wants_time(&wait) ? cpu_ns() : 0;
+	uint64_t now = ofi_wait_wants_time(&wait) ? util_cpu_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	enum ofi_wait_step what = ofi_wait_empty(&ofi_conf.wait, &wait, now);
 	bool again = true;
 
@@ -73,8 +65,9 @@ static bool step(bool may_sleep)
 		return false;
 	if (what == OFI_STEP_SLEEP && may_sleep) {
 		sleeps++;
-		again = !ofi_watch_arm(&all) || ofi_watch_sleep(&all, ofi_conf.wait.sleep_ns);
-		ofi_wait_slept(&ofi_conf.wait, &wait, again);
+		now = util_now_ns();
+		again = ofi_watch_sleep(&all, ofi_conf.wait.sleep_ns, NULL, NULL);
+		ofi_wait_slept(&ofi_conf.wait, &wait, again, util_now_ns() - now);
 	} else {
 		yields++;
 		sched_yield();
@@ -90,7 +83,7 @@ bool ofi_idle_empty(bool may_sleep)
 		return false;
 	if (atomic_load_explicit(&came, memory_order_relaxed)) {
 		atomic_store_explicit(&came, false, memory_order_relaxed);
-		wait = (struct ofi_wait){0};
+		ofi_wait_came(&wait);
 	}
 	again = step(may_sleep);
 	util_unlock(&idle_lock);

@@ -79,6 +79,7 @@ static void read_tunables(void)
 			.transport = util_tune_enum(&ofi_tunables[OFI_TUNE_TRANSPORT]),
 			.cache = util_tune_enum(&ofi_tunables[OFI_TUNE_CACHE])},
 		.eager_max = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_EAGER]),
+		.eager_far = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_EAGER_REMOTE]),
 		.rx_buffers = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_RX_BUFFERS]),
 		.depth = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_DEPTH]),
 		.write = util_tune_enum(&ofi_tunables[OFI_TUNE_RENDEZVOUS]) == 1,

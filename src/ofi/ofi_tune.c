@@ -27,14 +27,23 @@ const struct util_tunable ofi_tunables[] = {
 			    .help = "Longest message, in bytes, that is sent before its receive is "
 				    "known. Longer ones are announced, and moved by RDMA. Also the "
 				    "most that can be injected."},
+	[OFI_TUNE_EAGER_REMOTE] =
+		{.name = "FI_WEFT_EAGER_REMOTE",
+		 .type = UTIL_TUNE_UINT,
+		 .def = "64k",
+		 .min = 0,
+		 .max = 1 << 20,
+		 .help = "The same for peers on other hosts, where the device is Weft's own and a "
+			 "trip takes longer than copying; no less than FI_WEFT_EAGER."},
 	[OFI_TUNE_RX_BUFFERS] =
 		{.name = "FI_WEFT_RX_BUFFERS",
 		 .type = UTIL_TUNE_UINT,
 		 .def = "128",
 		 .min = 8,
 		 .max = 65536,
-		 .help = "Buffers of one endpoint for messages that arrive, each as "
-			 "large as FI_WEFT_EAGER. All peers share them."},
+		 .help = "Buffers of one endpoint for messages that arrive, each as large as "
+			 "FI_WEFT_EAGER_REMOTE; they take memory as far as messages fill them. All "
+			 "peers share them."},
 	[OFI_TUNE_DEPTH] = {.name = "FI_WEFT_DEPTH",
 			    .type = UTIL_TUNE_UINT,
 			    .def = "256",

@@ -4,10 +4,14 @@
  * system call, and most waits are shorter. */
 #define STRIDE 64
 
-/* With a core for everybody: long enough that it is only for those that have really nothing to do.
- * A read takes some hundred nanoseconds. */
-#define CALM_SPIN  20000
-#define CALM_YIELD 20000
+/* With a core for everybody: some ten times what it takes to be woken, a read takes some hundred
+ * nanoseconds. Who waits longer loses little by sleeping, and its core is free for the progress of
+ * those that compute. */
+#define CALM_SPIN  1000
+#define CALM_YIELD 300
+/* So much less after a sleep that was longer than that: more than spinning would have taken. */
+#define SOONER  8
+#define LONG_NS 200000
 /* Too few cores: whoever is waited for is probably not running. */
 #define CROWD_SPIN  2
 #define CROWD_YIELD 200
@@ -17,12 +21,11 @@
 
 void ofi_wait_defaults(struct ofi_wait_conf *conf, uint32_t ranks, uint32_t cores)
 {
-	bool crowd = ranks > cores;
-
+	conf->crowd = ranks > cores;
 	if (!conf->spin)
-		conf->spin = crowd ? CROWD_SPIN : CALM_SPIN;
+		conf->spin = conf->crowd ? CROWD_SPIN : CALM_SPIN;
 	if (!conf->yield)
-		conf->yield = crowd ? CROWD_YIELD : CALM_YIELD;
+		conf->yield = conf->crowd ? CROWD_YIELD : CALM_YIELD;
 	if (conf->mode == OFI_WAIT_SPINS)
 		conf->spin = UINT32_MAX;
 	if (conf->mode == OFI_WAIT_YIELDS)
@@ -39,6 +42,9 @@ bool ofi_wait_wants_time(const struct ofi_wait *w)
 enum ofi_wait_step ofi_wait_empty(const struct ofi_wait_conf *conf, struct ofi_wait *w,
 				  uint64_t now_ns)
 {
+	uint32_t sooner = w->soon && !conf->crowd ? SOONER : 1;
+	uint32_t spin = conf->spin / sooner, yield = conf->yield / sooner;
+
 	if (ofi_wait_wants_time(w)) {
 		if (w->last_ns && now_ns - w->last_ns > STRIDE * conf->gap_ns)
 			w->empty = 0;
@@ -48,9 +54,9 @@ enum ofi_wait_step ofi_wait_empty(const struct ofi_wait_conf *conf, struct ofi_w
 	if (w->empty >= UINT32_MAX - STRIDE)
 		w->empty -= STRIDE;
 	w->empty++;
-	if (w->empty <= conf->spin)
+	if (w->empty <= spin)
 		return OFI_STEP_RETURN;
-	if (w->empty - conf->spin <= conf->yield || !conf->sleep_ns)
+	if (w->empty - spin <= yield || !conf->sleep_ns)
 		return OFI_STEP_YIELD;
 	if (w->awake) {
 		w->awake--;
@@ -59,8 +65,14 @@ enum ofi_wait_step ofi_wait_empty(const struct ofi_wait_conf *conf, struct ofi_w
 	return OFI_STEP_SLEEP;
 }
 
-void ofi_wait_slept(const struct ofi_wait_conf *conf, struct ofi_wait *w, bool woken)
+void ofi_wait_came(struct ofi_wait *w)
 {
+	*w = (struct ofi_wait){.soon = w->soon};
+}
+
+void ofi_wait_slept(const struct ofi_wait_conf *conf, struct ofi_wait *w, bool woken, uint64_t ns)
+{
+	w->soon = ns > LONG_NS;
 	if (woken || conf->mode == OFI_WAIT_BLOCKS) {
 		w->vain = w->awake = 0;
 		return;

@@ -10,6 +10,10 @@
  * count only if they follow one another closely. That is a matter of the thread's CPU time. Where
  * cores are few, others run between two reads, and a clock on the wall would see work.
  *
+ * Who has a core to spare spins, because to be woken takes time. That is worth it if what it waits
+ * for comes soon. It is taken to come as late as last time: after a long sleep the next wait spins
+ * for a short time only.
+ *
  * It may also wait for something else, and look here only in passing. Who slept and was not woken
  * is left alone for a number of reads, twice as many each time up to a limit, before it sleeps
  * again: then it does not lose much, and who really waits for us sleeps for most of the time.
@@ -28,6 +32,7 @@ struct ofi_wait_conf {
 	enum ofi_wait_mode mode; /* in the order of the choices of FI_WEFT_WAIT */
 	uint32_t spin;           /* empty reads before the first yield */
 	uint32_t yield;          /* and further ones before the first sleep */
+	bool crowd;              /* cores are few */
 	uint64_t gap_ns;         /* CPU time; reads further apart than that are not waiting */
 	uint64_t sleep_ns;       /* the longest sleep; 0: none */
 };
@@ -38,6 +43,7 @@ struct ofi_wait {
 	uint64_t last_ns; /* CPU time when it was last looked at */
 	uint32_t vain;    /* sleeps in a row, up to a limit, that nothing has ended */
 	uint32_t awake;   /* reads before the next sleep */
+	bool soon;        /* the last sleep was long: this one may begin sooner */
 };
 
 enum ofi_wait_step { OFI_STEP_RETURN, OFI_STEP_YIELD, OFI_STEP_SLEEP };
@@ -51,7 +57,9 @@ bool ofi_wait_wants_time(const struct ofi_wait *w);
 /* A read found nothing. now_ns: CPU time of the thread. */
 enum ofi_wait_step ofi_wait_empty(const struct ofi_wait_conf *conf, struct ofi_wait *w,
 				  uint64_t now_ns);
-/* It has slept. woken: by something that came. */
-void ofi_wait_slept(const struct ofi_wait_conf *conf, struct ofi_wait *w, bool woken);
+/* It has slept for so long. woken: by something that came. */
+void ofi_wait_slept(const struct ofi_wait_conf *conf, struct ofi_wait *w, bool woken, uint64_t ns);
+/* Something came. */
+void ofi_wait_came(struct ofi_wait *w);
 
 #endif

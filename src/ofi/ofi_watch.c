@@ -155,22 +155,44 @@ bool ofi_watch_arm(struct ofi_watch *w)
 	return quiet;
 }
 
-bool ofi_watch_sleep(struct ofi_watch *w, uint64_t ns)
+struct nap {
+	struct ofi_watch *w;
+	bool (*idle)(void *arg);
+	void *arg;
+};
+
+static bool may_nap(void *arg)
+{
+	const struct nap *nap = arg;
+
+	return ofi_watch_arm(nap->w) && (!nap->idle || nap->idle(nap->arg));
+}
+
+static int poll_alone(const struct ofi_watch *w, uint64_t ns)
+{
+	struct pollfd p = {.fd = w->epoll, .events = POLLIN};
+	struct timespec ts = {.tv_sec = (time_t)(ns / UTIL_NS_PER_S),
+			      .tv_nsec = (long)(ns % UTIL_NS_PER_S)};
+
+	return ppoll(&p, 1, &ts, NULL) > 0 ? 0 : ETIMEDOUT;
+}
+
+bool ofi_watch_sleep(struct ofi_watch *w, uint64_t ns, bool (*idle)(void *arg), void *arg)
 {
 	uint64_t most = ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS;
-	struct pollfd p = {.fd = w->epoll, .events = POLLIN};
-	struct timespec ts = {.tv_sec = (time_t)(most / UTIL_NS_PER_S),
-			      .tv_nsec = (long)(most % UTIL_NS_PER_S)};
-	int n = ppoll(&p, 1, &ts, NULL);
+	struct nap nap = {w, idle, arg};
+	int err = ofi_watch_fd(w) < 0 ? EAGAIN : msg_wait(w->epoll, most, may_nap, &nap);
 
+	if (err && err != EAGAIN && err != ETIMEDOUT) /* others do the work, and will tell */
+		err = may_nap(&nap) ? poll_alone(w, most) : EAGAIN;
 	atomic_store(&w->armed, false);
-	if (n == 0) {
+	if (err == ETIMEDOUT) {
 		util_lock(&w->lock);
 		for (uint32_t i = 0; i < w->n; i++)
 			msg_slept(w->ep[i]->msg);
 		util_unlock(&w->lock);
 	}
-	return n > 0;
+	return err != ETIMEDOUT;
 }
 
 void ofi_watch_wake(struct ofi_watch *w)

@@ -3,11 +3,15 @@
  * oracle: the queues of MPI, in plain arrays, without any speculation.
  *
  * Steps: a sender sends its next message, in one of the lengths that its program allows; an
- * announcement arrives at the receiver; the data of a PUT is written, any time after its PUT has
- * arrived; the receiver handles the oldest of what has arrived; posts its next receive, or begins
- * to cancel one or to recall its RTR; ends that, when all that had arrived is handled; a posted
- * receive asks (sends an RTR), whenever it may, or never; an RTR or its withdrawal arrives at the
- * sender. There are two ways to get an RTR back, see msg_spec.h, and both are explored.
+ * announcement arrives at the receiver; the data of a PUT begins to be written and is, any time
+ * after it was sent; its notice comes; the receiver handles the oldest of what has arrived; posts
+ * its next receive, or cancels one, which takes another step if an RTR has to be waited for; a
+ * posted receive asks (sends an RTR), whenever it may, or never; an RTR or its withdrawal arrives
+ * at the sender. RTRs that are asked back are moved to ghosts, or not, see msg_spec.h: both are
+ * explored, and so is a receiver that can move only some of them.
+ *
+ * Where nothing is cancelled, a stricter order is enough: data behind its announcement, and the
+ * notice with it.
  *
  * Whether a receive asks is left open, so a receive too short to predict rendezvous behaves as a
  * long one that happens not to ask: programs need not vary the lengths of receives for that.
@@ -27,7 +31,7 @@
 #define MAX_SENDS 4
 #define MAX_RECVS 5
 #define MAX_OPS   8
-#define MAX_ASKS  2 /* per receive: a recalled one may ask again */
+#define MAX_ASKS  2 /* per receive: one that was asked back may ask again */
 #define MAX_STEPS 96
 
 /* Lengths. Up to EAGER_MAX is sent eagerly. Programs allow sets of them. */
@@ -47,8 +51,8 @@ struct prog_send {
 };
 
 struct prog_op {
-	enum { OP_POST, OP_CANCEL, OP_RECALL } what;
-	uint32_t src; /* of a receive; for the others: which receive, in order of posting */
+	enum { OP_POST, OP_CANCEL } what;
+	uint32_t src; /* of a receive; of a cancel: which receive, in order of posting */
 	uint64_t tag, ignore;
 	uint32_t len;
 };
@@ -61,24 +65,26 @@ struct prog {
 };
 
 enum mutant {
-	RIGHT,          /* RTRs are recalled; the transport is as that needs it */
-	RIGHT_BACK,     /* RTRs are asked back; data and notices come in any order */
-	BACK_EARLY,     /* as that, but the answers are not waited for */
-	BACK_ASKS,      /* as that, but RTRs go out behind a receive that is being cancelled */
+	RIGHT,          /* nothing is cancelled: data and notices come in order */
 	IGNORE_AHEAD,   /* the sender takes every RTR to be for the next message */
 	IGNORE_CROSSED, /* the sender does not count what it sent since `seen` */
 	ASK_UNCLEAR,    /* a receive asks although a wildcard is ahead */
-	NO_RECALL,      /* a cancel leaves the RTRs of those behind alone */
-	NO_WITHDRAW,    /* a recalled RTR stays in the ledger */
-	NO_DOUBT,       /* a PUT found after the recall is waited for, as if its key were valid */
-	LATE_NOTICE,    /* the notice is a message of its own, behind the data */
-	DATA_FIRST,     /* the data of a PUT may arrive before the PUT */
+	RIGHT_MOVE,     /* RTRs are asked back and moved; data and notices come in any order */
+	RIGHT_SOME,     /* as that, but every other receive can not be moved */
+	MOVE_WRITTEN,   /* an RTR is moved although its data comes already */
+	MOVE_FREED,     /* a ghost does not wait for the answer */
+	MOVE_OWN,       /* what a ghost has is taken for that of the receive whose RTR it was */
+	MOVE_ALONE,     /* a cancel leaves the RTRs of those behind alone */
+	NO_WITHDRAW,    /* a moved RTR stays in the ledger */
+	RIGHT_BACK,     /* RTRs are asked back, and none is moved; the same order */
+	BACK_EARLY,     /* as that, but the answers are not waited for */
+	BACK_ASKS,      /* as that, but RTRs go out behind a receive that is being cancelled */
 	THESIS,         /* the printed rules: see explore_thesis.c */
 	THESIS_ACK,     /* these, but every RTS is acknowledged that met no RTR */
 };
 
 enum msg_kind { EAGER, RTS, PUT };
-enum write_state { NO_WRITE, TO_WRITE, WRITTEN, FAILED, NOTIFIED };
+enum write_state { NO_WRITE, TO_WRITE, BEGUN, WRITTEN, NOTIFIED };
 
 struct message {
 	struct msg_unexp unexp;
@@ -102,9 +108,17 @@ struct receive {
 	struct msg_ask ask;
 	uint8_t state, len, asks;
 	bool key;              /* valid, and it is that of ask.id */
-	uint8_t revoked;       /* bit i: the RTR of the i-th asking was recalled */
 	struct message *put;   /* while WAITING */
 	struct message *in_it; /* whose data was written into the buffer */
+};
+
+/* Of each RTR that was moved. */
+struct ghost {
+	struct msg_ask ask; /* all zero: it was not moved */
+	bool key;
+	bool here;             /* the data */
+	struct message *in_it; /* whose data was written into it */
+	struct receive *to;    /* which has got its message; NULL: none yet */
 };
 
 /* To the sender. */
@@ -151,9 +165,9 @@ struct world {
 	struct sender sender[SENDERS];
 	struct msg_match match;
 	struct receive recv[MAX_RECVS];
+	struct ghost ghost[MAX_RECVS * MAX_ASKS]; /* by id */
 	unsigned int n_recvs, next_op;
 	int cancelling; /* the receive; -1: none */
-	bool keep;      /* only the RTR is to be got back */
 	int busy;       /* the sender that has just taken a note in; -1: none */
 	struct arrival inbox[SENDERS * (2 * MAX_SENDS + MAX_NOTES)];
 	unsigned int n_inbox;
@@ -167,7 +181,7 @@ struct world {
 	const char *bad; /* what is wrong; NULL: nothing yet */
 };
 
-enum step_kind { SEND, ARRIVE, WRITE, NOTICE, HANDLE, OP, SETTLE, ASK, NOTE, DONE };
+enum step_kind { SEND, ARRIVE, BEGIN, WRITE, NOTICE, HANDLE, OP, SETTLE, ASK, NOTE, DONE };
 
 struct step {
 	uint8_t kind, who, what; /* what: length of a SEND, message of a WRITE, receive of an ASK */
@@ -182,10 +196,18 @@ void world_step(struct world *w, struct step s);
 /* Nothing can happen any more: is all as it must be? Sets w->bad. */
 void world_end(struct world *w);
 
+/* ---- explore_cancel.c ---- */
+
+/* Ends at once, if there is nothing to wait for. */
+void cancel_begin(struct world *w, unsigned int recv);
+/* Whether all is known that must be before the receive is taken off. */
+bool cancel_settled(const struct world *w);
+void cancel_end(struct world *w, bool settled_late);
+
 /* ---- explore_state.c ---- */
 
 /* All that decides what can happen and what is right, and nothing else. Returns the length. */
-#define WORLD_BYTES 512
+#define WORLD_BYTES 640
 size_t world_bytes(const struct world *w, uint8_t *out);
 void step_print(const struct world *w, struct step s);
 
@@ -234,9 +256,26 @@ void search_free(struct search *s);
 
 /* ---- */
 
+/* The receive that an RTR is, or was, of. */
+static inline struct receive *of_id(struct world *w, uint32_t id)
+{
+	return &w->recv[(id - 1) / MAX_ASKS];
+}
+
+static inline struct ghost *ghost_of(struct world *w, uint32_t id)
+{
+	return &w->ghost[id - 1];
+}
+
+static inline bool moves(const struct world *w)
+{
+	return w->mutant >= RIGHT_MOVE && w->mutant < RIGHT_BACK;
+}
+
+/* With the transport that is meant for that: data and notices in any order. */
 static inline bool asks_back(const struct world *w)
 {
-	return w->mutant == RIGHT_BACK || w->mutant == BACK_EARLY || w->mutant == BACK_ASKS;
+	return w->mutant >= RIGHT_MOVE && w->mutant < THESIS;
 }
 
 static inline bool is_thesis(const struct world *w)

@@ -55,9 +55,24 @@ static uint8_t *bytes_of_sender(uint8_t *p, const struct sender *s, bool thesis)
 static uint8_t *bytes_of_receive(uint8_t *p, const struct receive *r)
 {
 	*p++ = (uint8_t)(r->state | r->ask.state << 4);
-	*p++ = (uint8_t)(r->asks | r->revoked << 2 | r->key << 4);
+	*p++ = (uint8_t)(r->asks | r->key << 4);
 	*p++ = r->put ? (uint8_t)(r->put->src << 4 | r->put->index | 0x80) : 0;
 	*p++ = r->in_it ? (uint8_t)(r->in_it->src << 4 | r->in_it->index | 0x80) : 0;
+	return p;
+}
+
+static uint8_t *bytes_of_ghosts(uint8_t *p, const struct world *w)
+{
+	for (unsigned int i = 0; i < MAX_RECVS * MAX_ASKS; i++) {
+		const struct ghost *g = &w->ghost[i];
+
+		if (!g->ask.id)
+			continue;
+		*p++ = (uint8_t)(i + 0x80);
+		*p++ = (uint8_t)(g->ask.state | g->key << 4 | g->here << 5);
+		*p++ = g->in_it ? (uint8_t)(g->in_it->src << 4 | g->in_it->index | 0x80) : 0;
+		*p++ = g->to ? (uint8_t)(g->to - w->recv + 1) : 0;
+	}
 	return p;
 }
 
@@ -66,7 +81,7 @@ size_t world_bytes(const struct world *w, uint8_t *out)
 	uint8_t *p = out;
 
 	*p++ = (uint8_t)w->next_op;
-	*p++ = (uint8_t)((w->cancelling + 1) << 1 | w->keep);
+	*p++ = (uint8_t)(w->cancelling + 1);
 	*p++ = w->reduce ? (uint8_t)(w->busy + 1) : 0;
 	*p++ = (uint8_t)w->n_inbox;
 	*p++ = (uint8_t)w->n_unexp;
@@ -75,6 +90,7 @@ size_t world_bytes(const struct world *w, uint8_t *out)
 			p = bytes_of_sender(p, &w->sender[i], is_thesis(w));
 	for (unsigned int i = 0; i < w->n_recvs; i++)
 		p = bytes_of_receive(p, &w->recv[i]);
+	p = bytes_of_ghosts(p, w);
 	for (unsigned int i = 0; i < w->n_inbox; i++) {
 		const struct arrival *a = &w->inbox[i];
 
@@ -103,9 +119,11 @@ void step_print(const struct world *w, struct step s)
 	case ARRIVE:
 		printf("  what A%u sent first arrives\n", s.who);
 		break;
+	case BEGIN:
+		printf("  A%u's s%u begins to be written by RTR %u\n", s.who, s.what + 1u, m->id);
+		break;
 	case WRITE:
-		printf("  A%u's s%u is written by RTR %u%s\n", s.who, s.what + 1u, m->id,
-		       m->write == FAILED ? ": the key is dead" : "");
+		printf("  A%u's s%u is written by RTR %u\n", s.who, s.what + 1u, m->id);
 		break;
 	case NOTICE:
 		printf("  the notice of A%u's s%u arrives\n", s.who, s.what + 1u);
@@ -115,14 +133,11 @@ void step_print(const struct world *w, struct step s)
 		break;
 	case OP:
 		op = &w->prog->op[w->next_op - 1];
-		printf("  B %s r%u\n",
-		       op->what == OP_POST     ? "posts"
-		       : op->what == OP_CANCEL ? "begins to cancel"
-					       : "begins to recall the RTR of",
+		printf("  B %s r%u\n", op->what == OP_POST ? "posts" : "cancels",
 		       op->what == OP_POST ? w->n_recvs : op->src + 1);
 		break;
 	case SETTLE:
-		printf("  B ends that\n");
+		printf("  B ends the cancel\n");
 		break;
 	case ASK:
 		printf("  r%u sends RTR %u\n", s.what + 1u, w->recv[s.what].ask.id);

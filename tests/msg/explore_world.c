@@ -14,11 +14,6 @@ static uint32_t id_of(unsigned int recv, unsigned int asks)
 	return recv * MAX_ASKS + asks + 1;
 }
 
-static struct receive *of_id(struct world *w, uint32_t id)
-{
-	return &w->recv[(id - 1) / MAX_ASKS];
-}
-
 void world_init(struct world *w, const struct prog *p, enum mutant mutant, bool reduce)
 {
 	memset(w, 0, sizeof(*w));
@@ -113,29 +108,49 @@ static void do_arrive(struct world *w, unsigned int src)
 	if (!a.m)
 		return;
 	a.m->arrived = true;
-	if (a.m->write == WRITTEN && w->mutant == DATA_FIRST)
-		notify(w, a.m);
 }
 
 /* What the key says decides; the rest is whether it should have. */
-static void do_write(struct world *w, struct message *m)
+static struct message **key_leads_to(struct world *w, const struct message *m)
 {
 	struct receive *r = of_id(w, m->id);
+	struct ghost *g = ghost_of(w, m->id);
 
+	if (g->key)
+		return &g->in_it;
 	if (!r->key || r->ask.id != m->id) {
-		m->write = FAILED;
-		if (!(r->revoked & 1 << (m->id - 1) % MAX_ASKS))
-			world_bad(w, "a write under a key that is dead, though not revoked");
-		return;
+		world_bad(w, "a write under a key that is dead");
+		return NULL;
 	}
-	m->write = WRITTEN;
-	m->done = true;
 	if (r->state != POSTED && r->state != WAITING)
 		world_bad(w, "a write into memory that belongs to the program");
-	if (r->in_it)
+	return &r->in_it;
+}
+
+static void do_begin(struct world *w, struct message *m)
+{
+	struct message **in_it = key_leads_to(w, m);
+
+	m->write = BEGUN;
+	if (!in_it)
+		return;
+	if (*in_it)
 		world_bad(w, "two messages are written into one buffer");
-	r->in_it = m;
-	if (m->arrived && w->mutant != LATE_NOTICE && !asks_back(w))
+	*in_it = m;
+}
+
+static void do_write(struct world *w, struct message *m)
+{
+	struct message **in_it;
+
+	if (m->write == TO_WRITE)
+		do_begin(w, m);
+	in_it = key_leads_to(w, m);
+	if (in_it && *in_it != m)
+		world_bad(w, "a message is written into two buffers");
+	m->write = WRITTEN;
+	m->done = true;
+	if (!asks_back(w))
 		notify(w, m);
 }
 
@@ -157,9 +172,31 @@ static void do_read(struct world *w, struct receive *r, struct message *m)
 {
 	if (m->done)
 		world_bad(w, "a read from memory that belongs to the program again");
-	/* A sender whose write is still under way keeps the buffer until that has failed. */
 	m->done = true;
 	complete(w, r, m);
+}
+
+static void copy(struct world *w, struct ghost *g)
+{
+	if (g->to->in_it)
+		world_bad(w, "a receive has the data of another message");
+	g->to->in_it = g->in_it;
+	complete(w, g->to, g->in_it);
+}
+
+/* What comes, or has come, into a ghost is for this receive. */
+static void take_from(struct world *w, struct ghost *g, struct receive *r, struct message *m)
+{
+	g->to = r;
+	r->state = WAITING;
+	if (w->mutant == MOVE_OWN && of_id(w, m->id) != r)
+		world_bad(w, "a PUT names another receive than the one that must have it");
+	if (!g->here)
+		return;
+	if (g->in_it != m)
+		world_bad(w, "a ghost has the data of another message");
+	else
+		copy(w, g);
 }
 
 /* The receive and the message have found each other. */
@@ -171,6 +208,8 @@ static void take(struct world *w, struct receive *r, struct message *m, bool was
 		r->key = false;
 	if (m->kind == EAGER)
 		complete(w, r, m);
+	else if (m->kind == PUT)
+		take_from(w, ghost_of(w, m->id), r, m);
 	else
 		do_read(w, r, m);
 }
@@ -178,7 +217,10 @@ static void take(struct world *w, struct receive *r, struct message *m, bool was
 static struct msg_ask *live_ask(struct world *w, const struct message *m)
 {
 	struct receive *r = of_id(w, m->id);
+	struct ghost *g = ghost_of(w, m->id);
 
+	if (msg_ask_live(&g->ask))
+		return &g->ask;
 	return msg_ask_live(&r->ask) && r->ask.id == m->id ? &r->ask : NULL;
 }
 
@@ -186,7 +228,7 @@ static void handle_message(struct world *w, struct message *m)
 {
 	struct msg_recv *found = msg_match_take(&w->match, m->src, m->unexp.tag);
 	struct receive *r = found ? container_of(found, struct receive, recv) : NULL;
-	int rc = MSG_PUT_READ;
+	int rc = MSG_PUT_GHOST;
 
 	m->handled = true;
 	if (is_thesis(w))
@@ -212,7 +254,15 @@ static void handle_message(struct world *w, struct message *m)
 static void handle_notice(struct world *w, struct message *m)
 {
 	struct receive *r = of_id(w, m->id);
+	struct ghost *g = ghost_of(w, m->id);
 
+	if (g->ask.state == MSG_ASK_USED && g->in_it == m && !msg_ask_notice(&g->ask)) {
+		g->key = false;
+		g->here = true;
+		if (g->to)
+			copy(w, g);
+		return;
+	}
 	if (r->put != m || r->in_it != m || msg_ask_notice(&r->ask))
 		world_bad(w, "a notice that nobody waits for");
 	else
@@ -222,8 +272,11 @@ static void handle_notice(struct world *w, struct message *m)
 static void handle_answer(struct world *w, uint32_t id)
 {
 	struct receive *r = of_id(w, id);
+	struct ghost *g = ghost_of(w, id);
 
-	if (r->ask.id == id && msg_ask_answered(&r->ask))
+	if (msg_ask_answered(&g->ask))
+		g->key = false;
+	else if (r->ask.id == id && msg_ask_answered(&r->ask))
 		r->key = false;
 }
 
@@ -299,71 +352,6 @@ static void do_post(struct world *w, const struct prog_op *op)
 	}
 }
 
-static void recall(struct world *w, struct receive *r)
-{
-	if (asks_back(w)) {
-		if (!msg_ask_back(&r->ask))
-			return;
-	} else {
-		if (!msg_ask_recall(&r->ask))
-			return;
-		r->key = false;
-		r->revoked |= (uint8_t)(1 << (r->ask.id - 1) % MAX_ASKS);
-	}
-	if (w->mutant != NO_WITHDRAW)
-		world_note(w, r->recv.src,
-			   (struct note){.what = NOTE_WITHDRAW, .rtr.id = r->ask.id});
-}
-
-static void cancel_begin(struct world *w, unsigned int at, bool cancel)
-{
-	struct msg_recv *r = &w->recv[at].recv;
-
-	if (w->recv[at].state != POSTED)
-		return;
-	w->cancelling = (int)at;
-	w->keep = !cancel;
-	recall(w, &w->recv[at]);
-	if (w->mutant == NO_RECALL || !cancel)
-		return;
-	while ((r = msg_match_behind(&w->match, r)))
-		recall(w, container_of(r, struct receive, recv));
-}
-
-/* Whether all is known that must be before the receive is taken off. */
-static bool cancel_settled(const struct world *w)
-{
-	if (!asks_back(w))
-		return !w->n_inbox;
-	for (unsigned int i = 0; i < w->n_recvs && w->mutant != BACK_EARLY; i++)
-		if (w->recv[i].ask.state == MSG_ASK_BACK)
-			return false;
-	return true;
-}
-
-static void cancel_end(struct world *w)
-{
-	struct receive *r = &w->recv[w->cancelling];
-	bool could = !w->keep && oracle_cancel(w, (unsigned int)w->cancelling);
-
-	if (!w->keep && could != msg_recv_posted(&r->recv))
-		world_bad(w, "a cancel succeeds or fails where it must not");
-	for (struct receive *i = w->recv; i < &w->recv[w->n_recvs]; i++) {
-		if (w->mutant == NO_DOUBT && i->ask.state == MSG_ASK_DOUBT)
-			continue;
-		if (msg_ask_settle(&i->ask))
-			do_read(w, i, i->put);
-	}
-	w->cancelling = -1;
-	w->keep = false;
-	if (!could || w->bad)
-		return;
-	msg_match_cancel(&w->match, &r->recv);
-	r->state = CANCELLED;
-	if (r->in_it)
-		world_bad(w, "a receive is cancelled, but something was written into it");
-}
-
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 static void do_op(struct world *w)
@@ -373,7 +361,7 @@ static void do_op(struct world *w)
 	if (op->what == OP_POST)
 		do_post(w, op);
 	else
-		cancel_begin(w, op->src, op->what == OP_CANCEL);
+		cancel_begin(w, op->src);
 }
 
 void world_step(struct world *w, struct step s)
@@ -390,6 +378,9 @@ void world_step(struct world *w, struct step s)
 	case ARRIVE:
 		do_arrive(w, s.who);
 		break;
+	case BEGIN:
+		do_begin(w, m);
+		break;
 	case WRITE:
 		do_write(w, m);
 		break;
@@ -403,7 +394,7 @@ void world_step(struct world *w, struct step s)
 		do_op(w);
 		break;
 	case SETTLE:
-		cancel_end(w);
+		cancel_end(w, true);
 		break;
 	case ASK:
 		do_ask(w, s.what);
@@ -441,14 +432,15 @@ static struct step *sends(const struct world *w, unsigned int src, struct step *
 static struct step *network(const struct world *w, unsigned int src, struct step *s)
 {
 	const struct sender *from = &w->sender[src];
-	bool early = asks_back(w) || w->mutant == DATA_FIRST;
 
 	if (from->n_out)
 		s = add(s, ARRIVE, src, 0);
 	for (unsigned int i = 0; i < from->sent; i++) {
 		const struct message *m = &from->msg[i];
 
-		if (m->write == TO_WRITE && (m->arrived || early))
+		if (m->write == TO_WRITE && (m->arrived || asks_back(w)))
+			s = add(s, moves(w) ? BEGIN : WRITE, src, i);
+		if (m->write == BEGUN)
 			s = add(s, WRITE, src, i);
 		if (m->write == WRITTEN && m->arrived)
 			s = add(s, NOTICE, src, i);
@@ -480,9 +472,6 @@ static struct step *receiver(const struct world *w, struct step *s)
 		s = add(s, HANDLE, 0, 0);
 	if (!idle && cancel_settled(w))
 		s = add(s, SETTLE, 0, 0);
-	/* A recall is done in one go; who asks back may do other things meanwhile. */
-	if (!idle && !asks_back(w))
-		return s;
 	if (w->next_op < w->prog->n_ops && (idle || w->prog->op[w->next_op].what == OP_POST))
 		s = add(s, OP, 0, 0);
 	for (unsigned int i = 0; i < w->n_recvs; i++)
@@ -496,10 +485,16 @@ static bool is_ask(struct step s)
 	return s.kind == ASK;
 }
 
+/* Goes on without the sender's program, and ends. */
+static bool is_alone(struct step s)
+{
+	return s.kind != SEND && s.kind != NOTE && s.kind != OP && s.kind != ASK;
+}
+
 unsigned int world_choices(struct world *w, struct step *out)
 {
 	struct step *s = out;
-	bool must = false;
+	bool must = false, alone = false;
 
 	/* To take in a note commutes with all but a send of the same sender, so it can be put off
 	 * until just before one. */
@@ -508,8 +503,12 @@ unsigned int world_choices(struct world *w, struct step *out)
 	for (unsigned int i = 0; i < SENDERS; i++)
 		s = network(w, i, sends(w, i, s));
 	s = receiver(w, s);
-	for (struct step *i = out; i < s; i++)
+	for (struct step *i = out; i < s; i++) {
 		must |= !is_ask(*i);
+		alone |= is_alone(*i);
+	}
+	if (w->mutant == RIGHT_MOVE && w->cancelling >= 0 && !alone)
+		world_bad(w, "a cancel waits for the sender's program");
 	for (unsigned int i = 0; w->reduce && !must && i < SENDERS; i++)
 		if (w->sender[i].n_notes)
 			s = add(s, NOTE, i, 0);
@@ -558,4 +557,7 @@ void world_end(struct world *w)
 	}
 	for (unsigned int i = 0; i < w->n_recvs; i++)
 		end_receive(w, &w->recv[i]);
+	for (unsigned int i = 0; i < MAX_RECVS * MAX_ASKS; i++)
+		if (w->ghost[i].key || msg_ask_live(&w->ghost[i].ask))
+			world_bad(w, "a ghost stays for ever");
 }

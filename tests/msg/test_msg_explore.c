@@ -25,10 +25,6 @@
 	{                                                                                          \
 		.what = OP_CANCEL, .src = (at_)                                                    \
 	}
-#define U(at_)                                                                                     \
-	{                                                                                          \
-		.what = OP_RECALL, .src = (at_)                                                    \
-	}
 #define ANY MSG_ANY_SRC
 
 /* Sends of EITHER length are eager or by rendezvous, as the search likes. */
@@ -81,18 +77,18 @@ static const struct {
 	{&two_receives, IGNORE_AHEAD, "`ahead` is ignored", WRONG_RECV},
 	{&two_receives, IGNORE_CROSSED, "`seen` is ignored", "an RTR is held for ever"},
 	{&wild_ahead, ASK_UNCLEAR, "an RTR with a wildcard ahead", WRONG_RECV},
-	{&one_cancel, NO_RECALL, "a cancel does not recall those behind",
+	{&one_cancel, MOVE_ALONE, "a cancel leaves those behind alone",
 	 "a receive has the data of another message"},
-	{&cancel_last, NO_WITHDRAW, "a recalled RTR is not withdrawn", "an RTR is held for ever"},
+	{&cancel_last, NO_WITHDRAW, "a moved RTR is not withdrawn", "an RTR is held for ever"},
+	{&only_cancel, MOVE_WRITTEN, "an RTR is moved whose data comes",
+	 "a receive is cancelled, but something was written into it"},
+	{&only_cancel, MOVE_FREED, "a ghost does not wait for the answer",
+	 "a write under a key that is dead"},
+	{&one_cancel, MOVE_OWN, "a ghost is a receive's", WRONG_RECV},
 	{&one_cancel, BACK_EARLY, "the answers are not waited for",
 	 "a receive has the data of another message"},
 	{&one_cancel, BACK_ASKS, "an RTR counts on what is being cancelled",
 	 "a receive has the data of another message"},
-	{&one_cancel, NO_DOUBT, "a recalled PUT is waited for", "a message is lost"},
-	{&one_cancel, LATE_NOTICE, "the notice is a message of its own",
-	 "a read from memory that belongs to the program again"},
-	{&only_cancel, DATA_FIRST, "data before its announcement",
-	 "a receive is cancelled, but something was written into it"},
 	{&silent, THESIS, "as printed, eager predicted", WRONG_RECV},
 	{&silent_any, THESIS, "as printed, any source", WRONG_RECV},
 	{&purged, THESIS_ACK, "as printed, all acknowledged", WRONG_RECV},
@@ -133,7 +129,6 @@ static const struct prog small[] = {
 	 4,
 	 {{S(7, ANY_LEN), S(7, ANY_LEN)}},
 	 {R(0, 7, 0, VAST), R7, C(0), R(0, 7, 0, SHORT)}},
-	{"recall", {2}, 4, {{S7, S7}}, {R7, R7, U(0), R7}},
 };
 
 /* Some seconds together. */
@@ -184,9 +179,8 @@ static const struct prog lengthy[] = {
 	 {R7, R(1, 7, 0, LONG), R(ANY, 7, 0, LONG), R7, R(1, 7, 0, LONG)}},
 	{"cancel the first, three sends", {3}, 5, {{S7, S7, S7}}, {R7, R7, C(0), R7, R7}},
 	{"cancel in the middle, four sends", {4}, 5, {{S7, S7, S7, S7}}, {R7, R7, R7, C(1), R7}},
-	{"cancel the first, four sends", {4}, 6, {{S7, S7, S7, S7}}, {R7, R7, R7, C(0), R7, R7}},
+	{"cancel the first, four sends", {4}, 4, {{S7, S7, S7, S7}}, {R7, R7, C(0), R7}},
 	{"cancel twice, three sends", {3}, 5, {{S7, S7, S7}}, {R7, R7, C(0), R7, C(1)}},
-	{"recall, three sends", {3}, 5, {{S7, S7, S7}}, {R7, R7, U(0), R7, C(1)}},
 };
 
 /* ---- tests ----------------------------------------------------------------------------------- */
@@ -239,12 +233,11 @@ static bool has_cancel(const struct prog *p)
 	return false;
 }
 
-/* Where nothing is cancelled, both rules are the same; the second has the weaker transport. */
 static uint64_t must_hold_quietly(const struct prog *p)
 {
-	uint64_t puts = must_hold_with(p, RIGHT);
-
-	return has_cancel(p) ? puts + must_hold_with(p, RIGHT_BACK) : puts;
+	if (!has_cancel(p))
+		return must_hold_with(p, RIGHT);
+	return must_hold_with(p, RIGHT_MOVE) + must_hold_with(p, RIGHT_BACK);
 }
 
 static void must_hold(const struct prog *p)
@@ -282,6 +275,16 @@ static void test_small(void **state)
 {
 	(void)state;
 	must_hold_all(small, COUNT(small));
+}
+
+/* Some receives are moved and some have to be waited for. */
+static void test_some_moved(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(small); i++)
+		if (has_cancel(&small[i]))
+			must_hold_with(&small[i], RIGHT_SOME);
+	print_total();
 }
 
 /* Data and notices in any order, also where nothing is cancelled. */
@@ -400,6 +403,8 @@ static void test_reduction(void **state)
 	(void)state;
 	assert_non_null(s);
 	for (size_t i = 0; i < COUNT(small); i++) {
+		if (has_cancel(&small[i]))
+			continue;
 		search_run(s, &small[i], RIGHT, true);
 		assert_null(s->bad);
 		ends = s->ends;
@@ -417,13 +422,10 @@ static void test_reduction(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counterexamples),
-		cmocka_unit_test(test_small),
-		cmocka_unit_test(test_any_order),
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_lengthy),
-		cmocka_unit_test(test_mutants),
+		cmocka_unit_test(test_counterexamples), cmocka_unit_test(test_small),
+		cmocka_unit_test(test_some_moved),      cmocka_unit_test(test_any_order),
+		cmocka_unit_test(test_kinds),           cmocka_unit_test(test_full),
+		cmocka_unit_test(test_lengthy),         cmocka_unit_test(test_mutants),
 		cmocka_unit_test(test_reduction),
 	};
 

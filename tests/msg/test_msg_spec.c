@@ -337,45 +337,48 @@ static void test_put(void **state)
 	assert_int_equal(msg_ask_put(&a, &a), -EPROTO);
 	assert_int_equal(msg_ask_notice(&a), 0);
 	assert_int_equal(msg_ask_notice(&a), -EPROTO);
-	/* An id of old, for whatever receive: as an RTS. The RTR of that one is of no more use. */
-	assert_int_equal(msg_ask_put(&b, NULL), MSG_PUT_READ);
+	/* An id of old, for whatever receive. */
+	assert_int_equal(msg_ask_put(&b, NULL), -EPROTO);
+	assert_int_equal(msg_ask_put(NULL, NULL), -EPROTO);
 	assert_true(msg_ask_matched(&b));
 	assert_false(msg_ask_matched(&b));
-	assert_int_equal(msg_ask_put(NULL, NULL), MSG_PUT_READ);
 }
 
-static void test_recall(void **state)
+static void moved(struct msg_ask *a, struct msg_ask *ghost, uint32_t id)
 {
-	struct msg_ask a = {0};
+	ask(a, id);
+	assert_true(msg_ask_back(a));
+	msg_ask_move(a, ghost);
+	assert_int_equal(ghost->id, id);
+	assert_int_equal(a->state, MSG_ASK_NONE);
+	assert_true(msg_ask_live(ghost));
+}
+
+static void test_move(void **state)
+{
+	struct msg_ask a = {0}, b = {0}, ghost = {0};
 
 	(void)state;
-	assert_false(msg_ask_recall(&a));
-	ask(&a, 1);
-	assert_true(msg_ask_recall(&a));
-	assert_false(msg_ask_recall(&a));
-	assert_false(msg_ask_settle(&a));
+	moved(&a, &ghost, 1);
 	ask(&a, 2); /* may ask again */
-	/* Written in time. */
-	assert_true(msg_ask_recall(&a));
-	assert_int_equal(msg_ask_put(&a, &a), MSG_PUT_WAIT);
-	assert_int_equal(msg_ask_notice(&a), 0);
-	assert_false(msg_ask_settle(&a));
-	/* Not in time: to be read. */
-	ask(&a, 3);
-	assert_true(msg_ask_recall(&a));
-	assert_int_equal(msg_ask_put(&a, &a), MSG_PUT_WAIT);
-	assert_true(msg_ask_settle(&a));
-	/* Matched by another message meanwhile: the key is invalid already. */
-	ask(&a, 4);
-	assert_true(msg_ask_recall(&a));
-	assert_false(msg_ask_matched(&a));
-	assert_false(msg_ask_settle(&a));
-	/* Once used, it is too late to recall it. */
-	ask(&a, 5);
-	assert_int_equal(msg_ask_put(&a, &a), MSG_PUT_WAIT);
-	assert_false(msg_ask_recall(&a));
-	assert_false(msg_ask_settle(&a));
-	assert_int_equal(msg_ask_notice(&a), 0);
+	/* Not used: the answer ends it, once. */
+	assert_int_equal(msg_ask_notice(&ghost), -EPROTO);
+	assert_true(msg_ask_answered(&ghost));
+	assert_false(msg_ask_answered(&ghost));
+	assert_int_equal(msg_ask_put(&a, &ghost), -EPROTO);
+	/* Used for whatever receive, whose own RTR is of no more use; the answer finds nothing. */
+	moved(&a, &ghost, 3);
+	ask(&b, 4);
+	assert_int_equal(msg_ask_put(&b, &ghost), MSG_PUT_GHOST);
+	assert_true(msg_ask_matched(&b));
+	assert_false(msg_ask_answered(&ghost));
+	assert_int_equal(msg_ask_put(&b, &ghost), -EPROTO);
+	assert_int_equal(msg_ask_notice(&ghost), 0);
+	assert_int_equal(msg_ask_notice(&ghost), -EPROTO);
+	/* For none. */
+	moved(&a, &ghost, 5);
+	assert_int_equal(msg_ask_put(NULL, &ghost), MSG_PUT_GHOST);
+	assert_int_equal(msg_ask_notice(&ghost), 0);
 }
 
 static void test_back(void **state)
@@ -417,7 +420,7 @@ int main(void)
 		TEST(test_bound),    TEST(test_no_memory),
 		TEST(test_withdraw), TEST(test_two_for_one_message),
 		TEST(test_model),    TEST(test_may_ask),
-		TEST(test_put),      TEST(test_recall),
+		TEST(test_put),      TEST(test_move),
 		TEST(test_back),
 	};
 

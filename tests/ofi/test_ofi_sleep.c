@@ -22,10 +22,7 @@ static struct node a, b;
 
 static uint64_t cpu_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * UTIL_NS_PER_S + (uint64_t)ts.tv_nsec;
+	return util_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Sends after a while, from a thread of its own. */

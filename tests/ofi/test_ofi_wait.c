@@ -48,15 +48,39 @@ static void test_sleep_in_vain(void **state)
 	for (int i = 0; i < 10; i++) {
 		unsigned int n = 0;
 
-		ofi_wait_slept(&conf, &w, false);
+		ofi_wait_slept(&conf, &w, false, 1000);
 		while (reads(&conf, &w, &now, 1, 200) == OFI_STEP_YIELD)
 			n++;
 		assert_true(n > before || i > 2);
 		assert_in_range(n, 10, 1000);
 		before = n;
 	}
-	ofi_wait_slept(&conf, &w, true);
+	ofi_wait_slept(&conf, &w, true, 1000);
 	assert_int_equal(reads(&conf, &w, &now, 1, 200), OFI_STEP_SLEEP);
+}
+
+/* After a long sleep the next comes sooner, unless cores are few and it comes soon anyway. What
+ * came sooner than it would have spun is worth spinning for. */
+static void test_long_sleep(void **state)
+{
+	struct ofi_wait_conf crowd = conf;
+	struct ofi_wait w = {0};
+	uint64_t now = 1;
+
+	(void)state;
+	assert_int_equal(reads(&conf, &w, &now, 151, 200), OFI_STEP_SLEEP);
+	ofi_wait_slept(&conf, &w, true, 10000000);
+	ofi_wait_came(&w);
+	assert_int_equal(reads(&conf, &w, &now, 12, 200), OFI_STEP_RETURN);
+	assert_int_equal(reads(&conf, &w, &now, 6, 200), OFI_STEP_YIELD);
+	assert_int_equal(reads(&conf, &w, &now, 1, 200), OFI_STEP_SLEEP);
+	ofi_wait_slept(&conf, &w, true, 10000);
+	ofi_wait_came(&w);
+	assert_int_equal(reads(&conf, &w, &now, 100, 200), OFI_STEP_RETURN);
+	crowd.crowd = true;
+	ofi_wait_slept(&crowd, &w, true, 10000000);
+	ofi_wait_came(&w);
+	assert_int_equal(reads(&crowd, &w, &now, 100, 200), OFI_STEP_RETURN);
 }
 
 /* A program that works between its tests is never delayed. */
@@ -131,10 +155,10 @@ static void test_modes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stages),       cmocka_unit_test(test_sleep_in_vain),
-		cmocka_unit_test(test_busy_program), cmocka_unit_test(test_work_after_wait),
-		cmocka_unit_test(test_other_clock),  cmocka_unit_test(test_no_overflow),
-		cmocka_unit_test(test_modes),
+		cmocka_unit_test(test_stages),          cmocka_unit_test(test_sleep_in_vain),
+		cmocka_unit_test(test_long_sleep),      cmocka_unit_test(test_busy_program),
+		cmocka_unit_test(test_work_after_wait), cmocka_unit_test(test_other_clock),
+		cmocka_unit_test(test_no_overflow),     cmocka_unit_test(test_modes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
