@@ -152,7 +152,7 @@ once() {
 	shift 2
 	[ -z "$lab" ] || where=(--lab "$lab")
 	bounded env "${vars[@]}" "$WEFT" run "${where[@]}" --net "$net" -n "$ranks" \
-		--mpi-args "$args" "$MPI_PERF" "$@" -T "$seconds" --json \
+		--mpi-args "$args" "${pin[@]}" "$MPI_PERF" "$@" -T "$seconds" --json \
 		>"$tmp/out" 2>"$tmp/err" || {
 		say "$series: $stack, $ranks ranks: failed ($?): $(tail -n 3 "$tmp/err")"
 		failed=1
@@ -196,7 +196,7 @@ raw() {
 # at most; then `while next`.
 begin() {
 	series=$1 most=${rounds:-$2} seconds=$3 round=0 tag=''
-	files=() rtr_files=()
+	files=() rtr_files=() pin=()
 	say "$series"
 	busy=()
 	! is_busy || busy=(--busy)
@@ -241,7 +241,7 @@ part_wire() {
 		raw lat -k tcp,udp -s 8,64,512,4K,32K -r 3 -n 300 --max-seconds "$seconds"
 	done
 	table "$series" "${files[@]}"
-	begin wire-bandwidth "$(pick 5 2)" "$(pick 8 3)"
+	begin wire-bandwidth "$(pick 5 2)" "$(pick 5 3)"
 	while next; do
 		each "$rivals" 2 bw -m 64K:4M:4 -i "$(pick 20 5)"
 		raw bw -k tcp,udp-gso -s 64K,256K,1M,4M -r 3 -t "$(pick 50 20)" \
@@ -250,10 +250,13 @@ part_wire() {
 	table "$series" "${files[@]}"
 }
 
-# Small differences: many short rounds.
+# Small differences: many short rounds, and each rank on a core of its own, because which cores they
+# get makes a larger one.
 part_speculation() {
 	lab_up 2 unlimited || return
-	begin speculation "$(pick 7 3)" "$(pick 8 4)"
+	begin speculation "$(pick 11 3)" "$(pick 5 4)"
+	# shellcheck disable=SC2016
+	pin=(sh -c 'exec taskset -c $((OMPI_COMM_WORLD_RANK % $(nproc))) "$0" "$@"')
 	while next; do
 		each 'weft weft-always weft-nospec' 2 pingpong-late -i "$(pick 300 50)" -w 100
 	done
@@ -263,7 +266,7 @@ part_speculation() {
 
 part_overlap() {
 	lab_up 2 1gbit || return
-	begin overlap "$(pick 2 1)" "$(pick 40 12)"
+	begin overlap "$(pick 2 1)" "$(pick 25 12)"
 	while next; do
 		each 'tcp weft weft-off' 2 overlap -i 5 -m "$(pick 64K:8M:2 64K:4M:8)"
 	done
@@ -273,7 +276,7 @@ part_overlap() {
 
 part_progress() {
 	lab_up 2 1gbit || return
-	begin progress "$(pick 3 1)" "$(pick 15 6)"
+	begin progress "$(pick 2 1)" "$(pick 10 6)"
 	while next; do
 		each 'tcp weft weft-off' 2 progress -m 1M -i "$(pick 5 3)"
 	done
@@ -282,7 +285,7 @@ part_progress() {
 
 part_exchange() {
 	lab_up 2 1gbit || return
-	begin exchange "$(pick 3 1)" "$(pick 8 4)"
+	begin exchange "$(pick 2 1)" "$(pick 6 4)"
 	while next; do
 		for tag in model-1 model-2; do
 			each 'tcp weft weft-off' 2 exchange --model "${tag#model-}" -i "$(pick 50 20)"
@@ -298,7 +301,7 @@ part_host() {
 		each 'sm tcp weft' 2 latency -m 8:64K:8
 	done
 	table "$series" "${files[@]}"
-	begin alltoall "$(pick 5 2)" "$(pick 8 4)"
+	begin alltoall "$(pick 5 2)" "$(pick 5 4)"
 	while next; do
 		OMPI_MCA_mpi_yield_when_idle=1 each 'sm weft' 16 alltoall -m 8:32K:16 -i "$(pick 300 100)"
 	done

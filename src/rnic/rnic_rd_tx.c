@@ -194,11 +194,11 @@ static bool first_is_lost(struct rnic_rd_peer *peer, const struct rnic_rd_msg *m
 	return lost->board != &peer->lane[m->lane].board || rd_seq_before(lost->psn, m->first + i);
 }
 
-/* There is more to send, but not now. */
-static void go_on_at(struct rnic_rd_path *path, uint64_t at)
+/* There is more to send, but not now. False: no memory to remember that. */
+static bool go_on_at(struct rnic_rd_path *path, uint64_t at)
 {
-	path->again = true;
-	rnic_timer_arm(path->rd->e, &path->timer, at);
+	path->again = !rnic_timer_arm(path->rd->e, &path->timer, at);
+	return path->again;
 }
 
 /* One packet. False: nothing more may go. */
@@ -260,18 +260,16 @@ static void pump_path(struct rnic_rd_path *path, uint64_t now)
 
 	if (path->state != RNIC_RD_PATH_UP)
 		return;
-	if (path->rd->posting && rnic_engine_computes(path->rd->e) && takes_long(path)) {
-		go_on_at(path, now);
+	if (path->rd->posting && rnic_engine_computes(path->rd->e) && takes_long(path) &&
+	    go_on_at(path, now)) {
 		rnic_engine_unpark(path->rd->e);
 		return;
 	}
 	path->again = false;
 	while (rnic_rd_io_ready(path->sock) && send_one(path, now)) {
 		sent = true;
-		if (room - rd_cc_room(&path->p.cc) < PUMP_MAX)
-			continue;
-		go_on_at(path, now);
-		break;
+		if (room - rd_cc_room(&path->p.cc) >= PUMP_MAX && go_on_at(path, now))
+			break;
 	}
 	if (!sent)
 		return;
