@@ -3,7 +3,8 @@
  * Each rank sends to the next one and receives from the one before it, in a ring; of two ranks each
  * is both to the other. Producing takes as long as consuming, together C; packing is a copy. An
  * iteration is timed with and without C, in turns. `ratio` is the thesis' axis (fig. 4.16): the
- * time of an iteration without computation, divided by C.
+ * time of an iteration without computation, or what is given instead so that different stacks have
+ * the same to compute, divided by C.
  */
 #include "mpi_perf.h"
 
@@ -142,7 +143,8 @@ static double without_computation(struct mp *mp, struct exchange *e)
 
 static bool measure(struct mp *mp, struct exchange *e, double ratio, int rows)
 {
-	double comm = without_computation(mp, e), c = comm / ratio;
+	double comm = without_computation(mp, e);
+	double c = (mp_delay(mp) > 0 ? mp_delay(mp) : comm) / ratio;
 	int n = mp_fit(mp, mp_iterations(mp), 2 * (comm + c) * (BLOCK + SETTLE) / BLOCK, rows);
 
 	for (int i = 0; i < n; i += BLOCK) {

@@ -250,6 +250,9 @@ bool msg_ep_arm(struct msg_ep *ep);
 /* Somebody has slept, and nothing came: peers of whom something is awaited may be asked whether
  * they are there. */
 void msg_slept(struct msg_ep *ep);
+/* Whether the progress thread of the device, if it has one, makes progress for the endpoint while
+ * nobody else does. It does not, to begin with, nor once the call that ends it has returned. */
+void msg_ep_serve(struct msg_ep *ep, bool on);
 /* Waits for fd, and does the work of software devices meanwhile; see wait in verbs_dv.h. */
 int msg_wait(int fd, uint64_t ns, bool (*arm)(void *arg), void *arg);
 

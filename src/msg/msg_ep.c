@@ -161,6 +161,23 @@ int msg_progress(struct msg_ep *ep)
 	return n;
 }
 
+static void serve(void *arg)
+{
+	struct msg_ep *ep = arg;
+
+	util_lock(&ep->lock);
+	progress(ep);
+	util_unlock(&ep->lock);
+}
+
+void msg_ep_serve(struct msg_ep *ep, bool on)
+{
+	const struct verbs_dv_ops *dv = msg_verbs_dv();
+
+	if (verbs_dv_has(dv, serve_cq))
+		dv->serve_cq(ep->cq, on ? serve : NULL, ep);
+}
+
 int msg_ep_fd(const struct msg_ep *ep)
 {
 	return ep->fd;

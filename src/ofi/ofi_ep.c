@@ -175,8 +175,10 @@ void ofi_ep_fini(void)
 
 	if (!util_trylock(&open_lock))
 		return;
-	list_for_each (ep, &open_eps, open_link)
+	list_for_each (ep, &open_eps, open_link) {
+		msg_ep_serve(ep->msg, false);
 		msg_ep_linger(ep->msg);
+	}
 	util_unlock(&open_lock);
 }
 
@@ -252,6 +254,7 @@ static int enable(struct ofi_ep *ep)
 		return err;
 	}
 	opened(ep);
+	msg_ep_serve(ep->msg, true);
 	return 0;
 }
 
@@ -317,6 +320,7 @@ static int ep_close(struct fid *fid)
 			ofi_stats_print(ep);
 		closed(ep);
 		unwatch(ep);
+		msg_ep_serve(ep->msg, false);
 		/* Nobody but this thread serves it any more; what is done from now on is told to
 		 * nobody, and those that are reading of it are awaited. */
 		ep->closing = true;

@@ -198,6 +198,7 @@ static struct rnic_cq *cq_new(struct ibv_context *ctx, uint32_t cqe, void *cq_co
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	list_init(&cq->ev_link);
 	list_init(&cq->event.link);
+	list_init(&cq->serve_link);
 	cq->event.run = run_event;
 	rnic_timer_init(&cq->late, on_late);
 	cq->channel = (struct rnic_channel *)channel;
@@ -309,6 +310,8 @@ int rnic_destroy_cq(struct ibv_cq *ibcq)
 
 	if (atomic_load(&cq->refs))
 		return EBUSY;
+	if (cq->serve)
+		rnic_serve_cq(ibcq, NULL, NULL);
 	if (cq->channel)
 		channel_forget(cq);
 	rnic_event_forget(rnic_ctx(ibcq->context), cq, &ibcq->async_events_completed,
@@ -372,6 +375,8 @@ void rnic_cq_end(struct rnic_cq *cq, bool solicited)
 		notify = announce(cq, cqe->solicited);
 		util_unlock(&cq->lock);
 	}
+	if (cq->serve)
+		rnic_cq_served(cq);
 	/* One event for all that a pass brings: a program that wakes up in the middle of it
 	 * would be woken again for what it has taken already. */
 	if (notify)

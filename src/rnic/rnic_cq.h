@@ -50,6 +50,11 @@ struct rnic_cq {
 	bool stamped;    /* somebody wants to know when */
 	atomic_int refs; /* queue pairs that complete here */
 
+	/* Whom the progress thread calls when nobody polls (rnic_serve.c); NULL: nobody. */
+	void (*serve)(void *arg);
+	void *serve_arg;
+	struct list_head serve_link; /* on e->serve */
+
 	struct rnic_due event;        /* an event to be posted when the pass is over */
 	struct rnic_timer late;       /* to announce what is still there by then */
 	struct list_head ev_link;     /* on channel->ready; channel->lock */
@@ -87,5 +92,8 @@ bool rnic_cq_pop(struct rnic_cq *cq, struct rnic_cqe *cqe);
  * every program that arms and then polls would get an event for what it has already. */
 void rnic_cq_poll_begin(struct rnic_cq *cq);
 void rnic_cq_poll_end(struct rnic_cq *cq);
+
+/* An entry was put in, and somebody is to be called for that. */
+void rnic_cq_served(struct rnic_cq *cq);
 
 #endif

@@ -366,9 +366,13 @@ static uint64_t poll_time(struct rnic_engine *e)
 bool rnic_engine_poll(struct rnic_engine *e)
 {
 	uint64_t last = atomic_load_explicit(&e->last_poll, memory_order_relaxed);
-	uint64_t now = poll_time(e);
-	bool did, seldom = last && now > last + SELDOM_NS;
+	bool did, seldom;
+	uint64_t now;
 
+	if (atomic_load_explicit(&e->serving, memory_order_relaxed) && rnic_is_thread(e))
+		return false; /* what is there is all that it is called for */
+	now = poll_time(e);
+	seldom = last && now > last + SELDOM_NS;
 	/* relaxed: a hint to the progress thread, nothing is published with it. Given
 	 * before the lock is had: the thread that holds it shall make way. */
 	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
@@ -494,6 +498,7 @@ static struct rnic_engine *engine_new(void)
 	list_init(&e->ios);
 	list_init(&e->graveyard);
 	list_init(&e->rings);
+	list_init(&e->serve);
 	e->bell_io.fd = -1;
 	list_init(&e->due);
 	list_init(&e->after);
@@ -582,8 +587,11 @@ void rnic_engine_put(struct rnic_engine *e)
 void rnic_engine_fork_prepare(void)
 {
 	pthread_mutex_lock(&global);
-	if (engine)
-		rnic_lock(engine);
+	if (!engine)
+		return;
+	rnic_lock(engine);
+	/* The child could not go on with what the thread is doing in the layers above. */
+	rnic_serve_wait(engine, NULL);
 }
 
 void rnic_engine_fork_parent(void)

@@ -138,6 +138,11 @@ struct rnic_engine {
 		atomic_uint_fast64_t until; /* as watch_until */
 		int fd;                     /* as wakefd */
 	} waiter;
+	/* Completion queues whose owner is to be called while nobody polls, whether there are any,
+	 * and the one for which that is under way. */
+	struct list_head serve;
+	atomic_bool to_serve;
+	atomic_uintptr_t serving;
 	/* The current park interval and its limit; both adapt, only the thread writes. */
 	uint64_t park_ns;
 	atomic_uint_fast64_t park_max_ns;
@@ -188,6 +193,9 @@ void rnic_engine_unpark(struct rnic_engine *e);
  * calls, and what takes long is better left to the thread. */
 bool rnic_engine_computes(const struct rnic_engine *e);
 int rnic_thread_start(struct rnic_engine *e);
+bool rnic_is_thread(const struct rnic_engine *e);
+/* The thread calls owners of completion queues. True: it has. */
+bool rnic_serve(struct rnic_engine *e);
 /* The calling thread polls: the progress thread looks at its clock. */
 void rnic_poller_is(struct rnic_engine *e);
 /* A pass of who watches, the progress thread or who stands in for it; it has the lock and loses it.
@@ -202,6 +210,9 @@ void rnic_engine_kick(struct rnic_engine *e); /* wakes the watching thread */
 /* Who watches, and would sleep longer than until then, must hear of it. */
 void rnic_engine_wake(struct rnic_engine *e, uint64_t at);
 void rnic_engine_rings_awake(struct rnic_engine *e);
+/* Until the thread is not calling the owner of this queue, or of any (NULL). */
+struct rnic_cq;
+void rnic_serve_wait(struct rnic_engine *e, const struct rnic_cq *cq);
 void rnic_due_add(struct rnic_engine *e, struct rnic_due *d, uint64_t now);
 /* It goes with data, and is owed no more. */
 void rnic_due_rides(struct rnic_due *d);

@@ -232,6 +232,8 @@ static void *thread_main(void *arg)
 			continue;
 		}
 		next = rnic_engine_turn(e, now, &e->watch_until);
+		if (rnic_serve(e))
+			next = 0;
 		if (!next && parked) {
 			e->park_ns = PARK_MIN_NS;
 			atomic_store_explicit(&e->park_max_ns, PARK_MIN_NS, memory_order_relaxed);

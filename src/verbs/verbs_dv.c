@@ -51,6 +51,11 @@ static int move_mr(struct ibv_mr *mr, void *addr)
 	return is_weft(mr->context) ? rnic_move_mr(mr, addr) : EOPNOTSUPP;
 }
 
+static int serve_cq(struct ibv_cq *cq, void (*serve)(void *arg), void *arg)
+{
+	return is_weft(cq->context) ? rnic_serve_cq(cq, serve, arg) : EOPNOTSUPP;
+}
+
 VERBS_EXPORT const struct verbs_dv_ops *weft_dv_ops(void)
 {
 	static const struct verbs_dv_ops ops = {
@@ -62,6 +67,7 @@ VERBS_EXPORT const struct verbs_dv_ops *weft_dv_ops(void)
 		.query_rd = query_rd,
 		.wait = rnic_wait,
 		.move_mr = move_mr,
+		.serve_cq = serve_cq,
 	};
 
 	return &ops;

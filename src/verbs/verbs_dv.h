@@ -36,6 +36,10 @@ struct verbs_dv_ops {
 	 * length, and nothing touches the old one after the call. 0 or errno: EBUSY something was
 	 * written by its keys, and nothing is changed. */
 	int (*move_mr)(struct ibv_mr *mr, void *addr);
+	/* While nobody polls, the progress thread calls `serve` when there is something in the
+	 * queue, without any lock; it is to poll the queue until that is empty. NULL: no more; then
+	 * it is not being called either, when this returns. 0 or errno. */
+	int (*serve_cq)(struct ibv_cq *cq, void (*serve)(void *arg), void *arg);
 };
 
 /* Whether the library that has filled the table knew of this function. */

@@ -323,12 +323,80 @@ static void test_sleepers(void **state)
 	side_close(&s);
 }
 
+/* ---- a peer that computes ---- */
+
+struct place {
+	uint64_t addr, key;
+};
+
+/* Has posted a receive, of any source, of which the sender hears nothing in advance, and makes no
+ * call until all is done. */
+static void stay_away(struct side *s, struct fid_mr *mr)
+{
+	struct place own = {(uintptr_t)s->tx, fi_mr_key(mr)};
+	char c;
+
+	for (uint64_t tag = 0; tag < 3; tag++)
+		post(s, fi_trecv(s->n.ep, s->rx + tag * (1 << 20), 1 << 20, NULL, FI_ADDR_UNSPEC,
+				 tag, 0, NULL));
+	CHECK(write(s->sock, &own, sizeof(own)) == sizeof(own));
+	CHECK(recv(s->sock, &c, 1, MSG_WAITALL) == 1);
+	for (unsigned int tag = 0; tag < 3; tag++) {
+		struct fi_cq_tagged_entry e;
+
+		CHECK(fi_cq_read(s->n.rx, &e, 1) == 1); /* it was there */
+		CHECK(e.len == 1 << 20);
+		check_filled(s->rx + tag * (1 << 20), 1 << 20, 5 + tag);
+	}
+	CHECK(*(double *)s->tx == 1.5);
+}
+
+static void reach(struct side *s)
+{
+	uint64_t start = util_now_ns();
+	double half = 0.5, before;
+	struct place other;
+
+	CHECK(recv(s->sock, &other, sizeof(other), MSG_WAITALL) == sizeof(other));
+	for (unsigned int tag = 0; tag < 3; tag++) {
+		usleep(20000); /* whoever polled there has gone */
+		fill(s->tx, 1 << 20, 5 + tag);
+		post(s, fi_tsend(s->n.ep, s->tx, 1 << 20, NULL, 1, tag, NULL));
+		next(s, s->n.tx);
+		post(s, fi_fetch_atomic(s->n.ep, &half, 1, NULL, &before, NULL, 1, other.addr,
+					other.key, FI_DOUBLE, FI_SUM, NULL));
+		next(s, s->n.tx);
+		CHECK(before == tag * half);
+	}
+	CHECK(util_now_ns() - start < 10 * UTIL_NS_PER_S);
+	CHECK(write(s->sock, "d", 1) == 1);
+}
+
+static void test_busy_peer(void **state)
+{
+	struct node_conf conf = {0};
+	struct fid_mr *mr;
+	struct side s;
+
+	(void)state;
+	side_open(&s, &conf);
+	memset(s.tx, 0, 64);
+	post(&s,
+	     fi_mr_reg(s.n.domain, s.tx, 64, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0, 0, &mr, NULL));
+	if (s.me)
+		stay_away(&s, mr);
+	else
+		reach(&s);
+	post(&s, fi_close(&mr->fid));
+	side_close(&s);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_exchange),      cmocka_unit_test(test_sleepers),
 		cmocka_unit_test(test_remote_memory), cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_death),
+		cmocka_unit_test(test_death),         cmocka_unit_test(test_busy_peer),
 	};
 
 	setenv("WEFT_RD_TIMEOUT", "3000", 1); /* ms, until a silent peer is given up */
