@@ -111,8 +111,8 @@ static void speculation_is_judged_by_protocol(void **state)
 	static const char test[] = "speculation:crossing";
 
 	(void)state;
-	assert_false(bench_target_met(bench_target_find(test, "weft", "weft-nospec", 8192), 1.02));
-	assert_true(bench_target_met(bench_target_find(test, "weft", "weft-nospec", 8193), 1.02));
+	assert_false(bench_target_met(bench_target_find(test, "weft", "weft-nospec", 65536), 1.02));
+	assert_true(bench_target_met(bench_target_find(test, "weft", "weft-nospec", 65537), 1.02));
 	assert_null(bench_target_find("speculation:send-first", "weft", "weft-nospec", 8));
 }
 
