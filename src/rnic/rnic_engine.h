@@ -194,7 +194,7 @@ void rnic_engine_unpark(struct rnic_engine *e);
 bool rnic_engine_computes(const struct rnic_engine *e);
 int rnic_thread_start(struct rnic_engine *e);
 bool rnic_is_thread(const struct rnic_engine *e);
-/* The thread calls owners of completion queues. True: it has. */
+/* The thread calls owners of completion queues. True: it has, or could not now. */
 bool rnic_serve(struct rnic_engine *e);
 /* The calling thread polls: the progress thread looks at its clock. */
 void rnic_poller_is(struct rnic_engine *e);

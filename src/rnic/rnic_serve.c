@@ -47,8 +47,10 @@ bool rnic_serve(struct rnic_engine *e)
 	unsigned int n = 0;
 	struct rnic_cq *cq;
 
-	if (!atomic_load_explicit(&e->to_serve, memory_order_relaxed) || !util_trylock(&e->lock))
+	if (!atomic_load_explicit(&e->to_serve, memory_order_relaxed))
 		return false;
+	if (!util_trylock(&e->lock))
+		return true; /* not yet, but it must not sleep now */
 	atomic_store_explicit(&e->to_serve, false, memory_order_relaxed);
 	while (n < ROUNDS && (cq = list_first(&e->serve, struct rnic_cq, serve_link))) {
 		void (*serve)(void *arg) = cq->serve;
