@@ -56,10 +56,21 @@ static void packet_sent(struct msg_ep *ep, struct msg_op *op, int err)
 	msg_done(ep, op, err);
 }
 
+static void complain(const char *what)
+{
+	static atomic_bool told;
+
+	util_log_once(
+		&told, UTIL_LOG_ERROR,
+		"%s: FI_WEFT_EAGER and FI_WEFT_EAGER_REMOTE must be the same in all processes",
+		what);
+}
+
 static void sent(struct msg_ep *ep, const struct ibv_wc *wc)
 {
 	int err = status_errno(wc->status);
 	uint32_t peer = (uint32_t)(wc->wr_id >> 2);
+	bool packet = true;
 	struct msg_op *op = NULL;
 	struct msg_tx *tx;
 
@@ -76,7 +87,8 @@ static void sent(struct msg_ep *ep, const struct ibv_wc *wc)
 	case MSG_WR_OP:
 		op = (struct msg_op *)(uintptr_t)(wc->wr_id & ~UINT64_C(3));
 		peer = op->kind == MSG_OP_RECV ? op->src : op->peer;
-		if (op->kind == MSG_OP_SEND && op->phase != MSG_PHASE_WRITE)
+		packet = op->kind == MSG_OP_SEND && op->phase != MSG_PHASE_WRITE;
+		if (packet)
 			packet_sent(ep, op, err);
 		else
 			msg_rdma_done(ep, op, err);
@@ -84,14 +96,25 @@ static void sent(struct msg_ep *ep, const struct ibv_wc *wc)
 	default:
 		break;
 	}
-	if (err == -EHOSTUNREACH || (err && ep->port->connected))
+	if (packet && wc->status == IBV_WC_REM_INV_REQ_ERR)
+		complain("a peer refuses a message, or is not there any more");
+	/* Who does not take our packets can not be talked to. */
+	if (err == -EHOSTUNREACH || (err && (packet || ep->port->connected)))
 		msg_peer_died(ep, peer);
 }
 
 static void receive_failed(struct msg_ep *ep, const struct ibv_wc *wc)
 {
-	uint32_t peer = ep->port->connected ? ep->port->source(ep, wc, NULL) : UINT32_MAX;
+	uint32_t peer = UINT32_MAX;
 
+	if (ep->port->connected)
+		peer = ep->port->source(ep, wc, NULL);
+	if (wc->status == IBV_WC_LOC_LEN_ERR) {
+		complain("a message is longer than receive buffers, and is lost");
+		for (uint32_t i = 0; i < ep->n_peers && peer == UINT32_MAX; i++)
+			if (ep->port->is_from(ep, wc, i))
+				peer = i;
+	}
 	if (peer != UINT32_MAX)
 		msg_peer_died(ep, peer);
 }

@@ -26,7 +26,7 @@ const struct util_tunable ofi_tunables[] = {
 			    .max = 1 << 20,
 			    .help = "Longest message, in bytes, that is sent before its receive is "
 				    "known. Longer ones are announced, and moved by RDMA. Also the "
-				    "most that can be injected."},
+				    "most that can be injected. The same in all processes."},
 	[OFI_TUNE_EAGER_REMOTE] =
 		{.name = "FI_WEFT_EAGER_REMOTE",
 		 .type = UTIL_TUNE_UINT,
@@ -34,7 +34,9 @@ const struct util_tunable ofi_tunables[] = {
 		 .min = 0,
 		 .max = 1 << 20,
 		 .help = "The same for peers on other hosts, where the device is Weft's own and a "
-			 "trip takes longer than copying; no less than FI_WEFT_EAGER."},
+			 "trip takes longer than copying; no less than FI_WEFT_EAGER. The same in "
+			 "all "
+			 "processes."},
 	[OFI_TUNE_RX_BUFFERS] =
 		{.name = "FI_WEFT_RX_BUFFERS",
 		 .type = UTIL_TUNE_UINT,

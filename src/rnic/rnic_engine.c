@@ -405,8 +405,10 @@ void rnic_due_add(struct rnic_engine *e, struct rnic_due *d, uint64_t now)
 	rnic_engine_wake(e, 0);
 }
 
-uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, atomic_uint_fast64_t *until)
+uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, atomic_uint_fast64_t *until,
+			  bool *found)
 {
+	bool owed = !list_empty(&e->due);
 	uint64_t next = 0;
 
 	atomic_store_explicit(&e->ring_polls, 0, memory_order_relaxed);
@@ -422,6 +424,7 @@ uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, atomic_uint_fast6
 			next = 0;
 		}
 	}
+	*found = !next || owed;
 	atomic_store_explicit(until, next, memory_order_relaxed);
 	rnic_unlock(e);
 	return next;

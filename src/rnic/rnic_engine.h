@@ -199,8 +199,10 @@ bool rnic_serve(struct rnic_engine *e);
 /* The calling thread polls: the progress thread looks at its clock. */
 void rnic_poller_is(struct rnic_engine *e);
 /* A pass of who watches, the progress thread or who stands in for it; it has the lock and loses it.
- * Returns when it next has to be there, 0 for at once, and leaves that in *until. */
-uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, atomic_uint_fast64_t *until);
+ * Returns when it next has to be there, 0 for at once, and leaves that in *until. *found: there was
+ * something to do, or something owed. */
+uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, atomic_uint_fast64_t *until,
+			  bool *found);
 
 /* Starts the progress thread if it is wanted and not there yet. 0 or -errno. */
 int rnic_engine_start(struct rnic_engine *e);

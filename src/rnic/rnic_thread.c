@@ -219,7 +219,7 @@ static void *thread_main(void *arg)
 {
 	struct rnic_engine *e = arg;
 	uint64_t busy = 0; /* when there last was something to do */
-	bool parked = false;
+	bool parked = false, found;
 
 	while (!atomic_load(&e->stop)) {
 		uint64_t now = util_now_ns(), next;
@@ -231,10 +231,10 @@ static void *thread_main(void *arg)
 			parked = true;
 			continue;
 		}
-		next = rnic_engine_turn(e, now, &e->watch_until);
+		next = rnic_engine_turn(e, now, &e->watch_until, &found);
 		if (rnic_serve(e))
 			next = 0;
-		if (!next && parked) {
+		if ((!next || found) && parked) {
 			e->park_ns = PARK_MIN_NS;
 			atomic_store_explicit(&e->park_max_ns, PARK_MIN_NS, memory_order_relaxed);
 		}

@@ -44,10 +44,11 @@ static int wait_for(struct rnic_engine *e, int fd, uint64_t end)
 	for (;;) {
 		uint64_t now = util_now_ns(), next = now + AGAIN_NS, kicks;
 		struct timespec ts;
+		bool found;
 		int n;
 
 		if (util_trylock(&e->lock))
-			next = rnic_engine_turn(e, now, &e->waiter.until);
+			next = rnic_engine_turn(e, now, &e->waiter.until, &found);
 		n = ppoll(pfd, 3, util_left(next < end ? next : end, &ts), NULL);
 		atomic_store_explicit(&e->waiter.until, 0, memory_order_relaxed);
 		if (n > 0 && (pfd[0].revents | pfd[1].revents | pfd[2].revents) & POLLNVAL)

@@ -122,6 +122,8 @@ void side_open(struct side *s, const struct msg_ep_conf *mode)
 	s->sock = sv[s->me];
 	close(sv[!s->me]);
 	alarm(60);
+	if (s->me && mode->eager_max)
+		conf.eager_max = mode->eager_max;
 	s->dev = open_dev();
 	CHECK(!msg_ep_open(s->dev, &conf, &s->ep));
 	own = msg_ep_addr(s->ep);

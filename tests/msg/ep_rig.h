@@ -38,7 +38,8 @@ struct op {
 void check(bool ok, const char *what, const char *file, int line);
 #define CHECK(cond) check(cond, #cond, __FILE__, __LINE__)
 
-/* mode: of the endpoints; only speculate, usage and write count. */
+/* mode: of the endpoints; only speculate, usage and write count, and eager_max, which is the
+ * child's if it is not 0. */
 void side_open(struct side *s, const struct msg_ep_conf *mode);
 void side_close(struct side *s);
 /* The device, as the environment wants it: TEST_MSG_TRANSPORT is rd or rc, TEST_MSG_CACHE is on or

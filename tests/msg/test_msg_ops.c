@@ -418,6 +418,27 @@ static void test_death(void **state)
 	alarm(0);
 }
 
+/* Limits that differ: who gets a message that is too long has an error, and who has sent it. */
+static void test_other_limit(void **state)
+{
+	struct msg_ep_conf mode = {.eager_max = 1024};
+	struct op recv, send;
+	struct side s;
+
+	(void)state;
+	side_open(&s, &mode);
+	warm_up(&s);
+	start_recv(&s, &recv, s.rx, s.peer, 1, 0, 8000);
+	meet(&s);
+	if (!s.me) {
+		start_send(&s, &send, s.tx, 1, 8000, MSG_OP_TAGGED);
+		finish(&s, &send);
+	}
+	finish(&s, &recv);
+	CHECK(recv.msg.err == -EHOSTUNREACH);
+	side_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -430,6 +451,7 @@ int main(void)
 		cmocka_unit_test_prestate(test_multi, (void *)&writing),
 		cmocka_unit_test(test_atomic),
 		cmocka_unit_test(test_written),
+		cmocka_unit_test(test_other_limit),
 		cmocka_unit_test_prestate(test_death, (void *)&speculating),
 		cmocka_unit_test_prestate(test_death, (void *)&writing),
 	};
