@@ -253,8 +253,6 @@ void msg_slept(struct msg_ep *ep);
 /* Whether the progress thread of the device, if it has one, makes progress for the endpoint while
  * nobody else does. It does not, to begin with, nor once the call that ends it has returned. */
 void msg_ep_serve(struct msg_ep *ep, bool on);
-/* Waits for fd, and does the work of software devices meanwhile; see wait in verbs_dv.h. */
-int msg_wait(int fd, uint64_t ns, bool (*arm)(void *arg), void *arg);
 
 void msg_ep_stats(struct msg_ep *ep, struct msg_stats *out);
 

@@ -60,11 +60,6 @@ void msg_alive_check(struct msg_ep *ep)
 		look(ep);
 }
 
-int msg_wait(int fd, uint64_t ns, bool (*arm)(void *arg), void *arg)
-{
-	return msg_verbs_dv()->wait(fd, ns, arm, arg);
-}
-
 void msg_slept(struct msg_ep *ep)
 {
 	if (!ep->conf.alive)

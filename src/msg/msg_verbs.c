@@ -118,7 +118,7 @@ static void load(void)
 	*(void **)&ops = dlsym(lib, VERBS_DV_SYMBOL);
 	dv = ops ? ops() : NULL;
 	/* It stays in the process: its thread may be running. */
-	if (dv && dv->version == VERBS_DV_VERSION && verbs_dv_has(dv, wait))
+	if (dv && dv->version == VERBS_DV_VERSION && verbs_dv_has(dv, query_rd))
 		loaded = 0;
 }
 

@@ -155,44 +155,29 @@ bool ofi_watch_arm(struct ofi_watch *w)
 	return quiet;
 }
 
-struct nap {
-	struct ofi_watch *w;
-	bool (*idle)(void *arg);
-	void *arg;
-};
-
-static bool may_nap(void *arg)
-{
-	const struct nap *nap = arg;
-
-	return ofi_watch_arm(nap->w) && (!nap->idle || nap->idle(nap->arg));
-}
-
-static int poll_alone(const struct ofi_watch *w, uint64_t ns)
+static bool wait_for(const struct ofi_watch *w, uint64_t ns)
 {
 	struct pollfd p = {.fd = w->epoll, .events = POLLIN};
 	struct timespec ts = {.tv_sec = (time_t)(ns / UTIL_NS_PER_S),
 			      .tv_nsec = (long)(ns % UTIL_NS_PER_S)};
 
-	return ppoll(&p, 1, &ts, NULL) > 0 ? 0 : ETIMEDOUT;
+	return ppoll(&p, 1, &ts, NULL) != 0;
 }
 
 bool ofi_watch_sleep(struct ofi_watch *w, uint64_t ns, bool (*idle)(void *arg), void *arg)
 {
-	uint64_t most = ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS;
-	struct nap nap = {w, idle, arg};
-	int err = ofi_watch_fd(w) < 0 ? EAGAIN : msg_wait(w->epoll, most, may_nap, &nap);
+	bool woken = true;
 
-	if (err && err != EAGAIN && err != ETIMEDOUT) /* others do the work, and will tell */
-		err = may_nap(&nap) ? poll_alone(w, most) : EAGAIN;
+	if (ofi_watch_arm(w) && (!idle || idle(arg)))
+		woken = wait_for(w, ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS);
 	atomic_store(&w->armed, false);
-	if (err == ETIMEDOUT) {
+	if (!woken) {
 		util_lock(&w->lock);
 		for (uint32_t i = 0; i < w->n; i++)
 			msg_slept(w->ep[i]->msg);
 		util_unlock(&w->lock);
 	}
-	return err != ETIMEDOUT;
+	return woken;
 }
 
 void ofi_watch_wake(struct ofi_watch *w)

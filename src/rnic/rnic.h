@@ -113,7 +113,6 @@ int rnic_query_path(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn,
 		    struct weftdv_path *path);
 int rnic_query_rd(struct ibv_qp *qp, struct weftdv_rd_stats *stats);
 int rnic_serve_cq(struct ibv_cq *cq, void (*serve)(void *arg), void *arg);
-int rnic_wait(int fd, uint64_t ns, bool (*arm)(void *arg), void *arg); /* see verbs_dv.h */
 
 int rnic_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int rnic_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);

@@ -267,12 +267,6 @@ static bool sleep_rings(struct rnic_engine *e, bool asleep)
 	return any;
 }
 
-void rnic_engine_rings_awake(struct rnic_engine *e)
-{
-	if (e->rings_asleep)
-		sleep_rings(e, false);
-}
-
 /* A poller may have found it, while the thread sleeps and has not told this one that it does. */
 void rnic_engine_ring(struct rnic_engine *e, struct rnic_ring *r)
 {
@@ -405,14 +399,14 @@ void rnic_due_add(struct rnic_engine *e, struct rnic_due *d, uint64_t now)
 	rnic_engine_wake(e, 0);
 }
 
-uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, atomic_uint_fast64_t *until,
-			  bool *found)
+uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, bool *found)
 {
 	bool owed = !list_empty(&e->due);
 	uint64_t next = 0;
 
 	atomic_store_explicit(&e->ring_polls, 0, memory_order_relaxed);
-	rnic_engine_rings_awake(e);
+	if (e->rings_asleep)
+		sleep_rings(e, false);
 	if (!pass(e, now, true)) {
 		/* nothing more is coming: what is owed goes out now */
 		e->in_pass = true;
@@ -425,7 +419,7 @@ uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, atomic_uint_fast6
 		}
 	}
 	*found = !next || owed;
-	atomic_store_explicit(until, next, memory_order_relaxed);
+	atomic_store_explicit(&e->watch_until, next, memory_order_relaxed);
 	rnic_unlock(e);
 	return next;
 }
@@ -467,8 +461,6 @@ static void engine_free(struct rnic_engine *e)
 		close(e->epfd);
 	if (e->wakefd >= 0)
 		close(e->wakefd);
-	if (e->waiter.fd >= 0)
-		close(e->waiter.fd);
 	if (e->bell_io.fd >= 0)
 		close(e->bell_io.fd);
 	rnic_table_free(e->mrs);
@@ -517,14 +509,13 @@ static struct rnic_engine *engine_new(void)
 	e->use_thread = util_tune_bool(rnic_tune(RNIC_TUNE_PROGRESS));
 	e->epfd = epoll_create1(EPOLL_CLOEXEC);
 	e->wakefd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	e->waiter.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	e->mrs = rnic_table_new();
 	e->qps = rnic_table_new();
 	e->rxbuf = malloc(RNIC_RXBUF);
 	e->txbuf = malloc(RNIC_TXBUF);
 	e->scratch = malloc(65536);
-	if (e->epfd < 0 || e->wakefd < 0 || e->waiter.fd < 0 || !e->mrs || !e->qps || !e->rxbuf ||
-	    !e->txbuf || !e->scratch) {
+	if (e->epfd < 0 || e->wakefd < 0 || !e->mrs || !e->qps || !e->rxbuf || !e->txbuf ||
+	    !e->scratch) {
 		engine_free(e);
 		return NULL;
 	}
@@ -539,18 +530,6 @@ struct rnic_engine *rnic_engine_get(void)
 	pthread_mutex_lock(&global);
 	if (!engine)
 		engine = engine_new();
-	e = engine;
-	if (e)
-		e->refs++;
-	pthread_mutex_unlock(&global);
-	return e;
-}
-
-struct rnic_engine *rnic_engine_if_any(void)
-{
-	struct rnic_engine *e;
-
-	pthread_mutex_lock(&global);
 	e = engine;
 	if (e)
 		e->refs++;
@@ -622,8 +601,7 @@ struct rnic_engine *rnic_engine_fork_child(void)
 		}
 		close(e->epfd);
 		close(e->wakefd);
-		close(e->waiter.fd);
-		e->epfd = e->wakefd = e->waiter.fd = -1;
+		e->epfd = e->wakefd = -1;
 		rnic_unlock(e);
 	}
 	pthread_mutex_unlock(&global);

@@ -131,13 +131,6 @@ struct rnic_engine {
 	/* When the watching thread wakes by itself; 0 while it does not watch. Written
 	 * under the lock, or by the thread when it stops watching. */
 	atomic_uint_fast64_t watch_until;
-	/* An application thread that does the thread's work while it waits. */
-	struct {
-		atomic_uintptr_t thread;    /* 0: nobody */
-		atomic_bool missed;         /* somebody else wanted the thread meanwhile */
-		atomic_uint_fast64_t until; /* as watch_until */
-		int fd;                     /* as wakefd */
-	} waiter;
 	/* Completion queues whose owner is to be called while nobody polls, whether there are any,
 	 * and the one for which that is under way. */
 	struct list_head serve;
@@ -164,7 +157,6 @@ struct rnic_engine {
 
 /* The engine of this process, made on first use; NULL with errno. */
 struct rnic_engine *rnic_engine_get(void);
-struct rnic_engine *rnic_engine_if_any(void); /* NULL: there is none */
 void rnic_engine_put(struct rnic_engine *e);
 
 static inline void rnic_lock(struct rnic_engine *e)
@@ -198,20 +190,17 @@ bool rnic_is_thread(const struct rnic_engine *e);
 bool rnic_serve(struct rnic_engine *e);
 /* The calling thread polls: the progress thread looks at its clock. */
 void rnic_poller_is(struct rnic_engine *e);
-/* A pass of who watches, the progress thread or who stands in for it; it has the lock and loses it.
- * Returns when it next has to be there, 0 for at once, and leaves that in *until. *found: there was
- * something to do, or something owed. */
-uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, atomic_uint_fast64_t *until,
-			  bool *found);
+/* A pass of the progress thread, which has the lock and loses it. Returns when it next has to be
+ * there, 0 for at once. *found: there was something to do, or something owed. */
+uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, bool *found);
 
 /* Starts the progress thread if it is wanted and not there yet. 0 or -errno. */
 int rnic_engine_start(struct rnic_engine *e);
 
 /* All of these need the lock. */
 void rnic_engine_kick(struct rnic_engine *e); /* wakes the watching thread */
-/* Who watches, and would sleep longer than until then, must hear of it. */
+/* A watching thread that would sleep longer than until then must hear of it. */
 void rnic_engine_wake(struct rnic_engine *e, uint64_t at);
-void rnic_engine_rings_awake(struct rnic_engine *e);
 /* Until the thread is not calling the owner of this queue, or of any (NULL). */
 struct rnic_cq;
 void rnic_serve_wait(struct rnic_engine *e, const struct rnic_cq *cq);

@@ -54,40 +54,23 @@ void rnic_poller_is(struct rnic_engine *e)
 		atomic_fetch_add_explicit(&e->polls, 1, memory_order_relaxed);
 }
 
-static void kick(atomic_uint_fast64_t *until, int fd)
+void rnic_engine_kick(struct rnic_engine *e)
 {
 	uint64_t one = 1;
 
-	atomic_store_explicit(until, 0, memory_order_relaxed); /* one is enough */
-	if (write(fd, &one, sizeof(one)) < 0)
+	atomic_store_explicit(&e->watch_until, 0, memory_order_relaxed); /* one is enough */
+	if (write(e->wakefd, &one, sizeof(one)) < 0)
 		return; /* EAGAIN: the counter is already non-zero, which wakes as well */
-}
-
-void rnic_engine_kick(struct rnic_engine *e)
-{
-	kick(&e->watch_until, e->wakefd);
 }
 
 void rnic_engine_wake(struct rnic_engine *e, uint64_t at)
 {
 	if (at < atomic_load_explicit(&e->watch_until, memory_order_relaxed))
-		kick(&e->watch_until, e->wakefd);
-	if (at < atomic_load_explicit(&e->waiter.until, memory_order_relaxed))
-		kick(&e->waiter.until, e->waiter.fd);
+		rnic_engine_kick(e);
 }
 
 void rnic_engine_unpark(struct rnic_engine *e)
 {
-	uintptr_t waiter = atomic_load(&e->waiter.thread);
-
-	if (waiter == (uintptr_t)pthread_self())
-		return; /* it does the thread's work itself */
-	/* Nor need anybody else have the thread, until the waiter goes. */
-	if (waiter) {
-		atomic_store(&e->waiter.missed, true);
-		if (atomic_load(&e->waiter.thread))
-			return;
-	}
 	atomic_store_explicit(&e->last_poll, 0, memory_order_relaxed);
 	atomic_store_explicit(&e->polls, 0, memory_order_relaxed);
 	if (atomic_exchange_explicit(&e->parked, 0, memory_order_relaxed))
@@ -145,8 +128,6 @@ static bool poller_active(struct rnic_engine *e, uint64_t now)
 {
 	uint64_t last = atomic_load_explicit(&e->last_poll, memory_order_relaxed);
 
-	if (atomic_load_explicit(&e->waiter.thread, memory_order_relaxed))
-		return true;
 	if (!last || (last < now && now - last >= WAITER_NS))
 		return false;
 	return last >= now || now - last < POLLER_NS || poller_waits(e, last, now);
@@ -231,7 +212,7 @@ static void *thread_main(void *arg)
 			parked = true;
 			continue;
 		}
-		next = rnic_engine_turn(e, now, &e->watch_until, &found);
+		next = rnic_engine_turn(e, now, &found);
 		if (rnic_serve(e))
 			next = 0;
 		if ((!next || found) && parked) {

@@ -65,7 +65,6 @@ VERBS_EXPORT const struct verbs_dv_ops *weft_dv_ops(void)
 		.create_rd_qp = create_rd_qp,
 		.query_path = query_path,
 		.query_rd = query_rd,
-		.wait = rnic_wait,
 		.move_mr = move_mr,
 		.serve_cq = serve_cq,
 	};

@@ -26,12 +26,6 @@ struct verbs_dv_ops {
 	int (*query_path)(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn,
 			  struct weftdv_path *path);
 	int (*query_rd)(struct ibv_qp *qp, struct weftdv_rd_stats *stats);
-	/* The calling thread waits for fd to become readable, at most for ns, and does the work of
-	 * the progress thread for all Weft devices of the process meanwhile: what comes has to wake
-	 * one thread, not two. arm: called before it sleeps, to ask for completion events that make
-	 * fd readable. 0, ETIMEDOUT; EAGAIN: arm said no; EBUSY: another thread does it already;
-	 * EOPNOTSUPP: no device is open; EIO. */
-	int (*wait)(int fd, uint64_t ns, bool (*arm)(void *arg), void *arg);
 	/* The region's keys and addresses lead to the memory at addr from now on, of the same
 	 * length, and nothing touches the old one after the call. 0 or errno: EBUSY something was
 	 * written by its keys, and nothing is changed. */
