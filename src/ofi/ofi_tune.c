@@ -34,9 +34,8 @@ const struct util_tunable ofi_tunables[] = {
 		 .min = 0,
 		 .max = 1 << 20,
 		 .help = "The same for peers on other hosts, where the device is Weft's own and a "
-			 "trip takes longer than copying; no less than FI_WEFT_EAGER. The same in "
-			 "all "
-			 "processes."},
+			 "trip takes longer than copying; no less than FI_WEFT_EAGER, and the same "
+			 "in all processes."},
 	[OFI_TUNE_RX_BUFFERS] =
 		{.name = "FI_WEFT_RX_BUFFERS",
 		 .type = UTIL_TUNE_UINT,
