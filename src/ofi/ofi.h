@@ -97,11 +97,10 @@ void ofi_watch_remove(struct ofi_watch *w, struct ofi_ep *ep);
 int ofi_watch_progress(struct ofi_watch *w);
 /* A descriptor to sleep on, or -FI_E*. */
 int ofi_watch_fd(struct ofi_watch *w);
-/* To be called before the application sleeps on it. False: something has come meanwhile. */
+/* To be called before every sleep. False: something has come meanwhile. */
 bool ofi_watch_arm(struct ofi_watch *w);
-/* Arms, asks whether there is still reason to (NULL: yes), and sleeps, for a second at most. False:
- * nothing came. */
-bool ofi_watch_sleep(struct ofi_watch *w, uint64_t ns, bool (*idle)(void *arg), void *arg);
+/* Sleeps, if armed, for a second at most. True: woken. */
+bool ofi_watch_sleep(struct ofi_watch *w, uint64_t ns);
 /* Wakes the sleeper without anything having come. */
 void ofi_watch_wake(struct ofi_watch *w);
 

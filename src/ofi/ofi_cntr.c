@@ -66,22 +66,10 @@ int ofi_cntr_trywait(struct ofi_cntr *c)
 /* As a queue that is read again and again: with a core to spare it spins for a while. */
 #define WAIT_SPINS 1000
 
-struct patience {
-	struct ofi_cntr *c;
-	uint64_t threshold, errors;
-};
-
-static bool not_yet(void *arg)
-{
-	const struct patience *p = arg;
-
-	return atomic_load(&p->c->value) < p->threshold && atomic_load(&p->c->errors) == p->errors;
-}
-
 static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 {
 	struct ofi_cntr *c = of(fid);
-	struct patience p = {c, threshold, atomic_load(&c->errors)};
+	uint64_t errors = atomic_load(&c->errors);
 	uint64_t end = ofi_deadline(timeout);
 
 	for (unsigned int i = 0;; i++) {
@@ -90,14 +78,16 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
 		ofi_watch_progress(&c->watch);
 		if (atomic_load(&c->value) >= threshold)
 			return 0;
-		if (atomic_load(&c->errors) != p.errors)
+		if (atomic_load(&c->errors) != errors)
 			return -FI_EAVAIL;
 		if (i < WAIT_SPINS && i < ofi_conf.wait.spin && timeout)
 			continue;
 		now = util_now_ns();
 		if (now >= end)
 			return -FI_ETIMEDOUT;
-		ofi_watch_sleep(&c->watch, end == UINT64_MAX ? UINT64_MAX : end - now, not_yet, &p);
+		if (ofi_watch_arm(&c->watch) && atomic_load(&c->value) < threshold &&
+		    atomic_load(&c->errors) == errors)
+			ofi_watch_sleep(&c->watch, end == UINT64_MAX ? UINT64_MAX : end - now);
 	}
 }
 

@@ -215,13 +215,6 @@ int ofi_cq_trywait(struct ofi_cq *cq)
 	return 0;
 }
 
-static bool is_idle(void *arg)
-{
-	struct ofi_cq *cq = arg;
-
-	return !atomic_load(&cq->count) && !atomic_load(&cq->signalled);
-}
-
 static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src,
 			    const void *cond, int timeout)
 {
@@ -244,8 +237,8 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
 		now = util_now_ns();
 		if (now >= end)
 			return -FI_EAGAIN;
-		ofi_watch_sleep(&cq->watch, end == UINT64_MAX ? UINT64_MAX : end - now, is_idle,
-				cq);
+		if (!ofi_cq_trywait(cq) && !atomic_load(&cq->signalled))
+			ofi_watch_sleep(&cq->watch, end == UINT64_MAX ? UINT64_MAX : end - now);
 	}
 }
 

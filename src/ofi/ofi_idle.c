@@ -66,7 +66,7 @@ static bool step(bool may_sleep)
 	if (what == OFI_STEP_SLEEP && may_sleep) {
 		sleeps++;
 		now = util_now_ns();
-		again = ofi_watch_sleep(&all, ofi_conf.wait.sleep_ns, NULL, NULL);
+		again = !ofi_watch_arm(&all) || ofi_watch_sleep(&all, ofi_conf.wait.sleep_ns);
 		ofi_wait_slept(&ofi_conf.wait, &wait, again, util_now_ns() - now);
 	} else {
 		yields++;

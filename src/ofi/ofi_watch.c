@@ -155,29 +155,22 @@ bool ofi_watch_arm(struct ofi_watch *w)
 	return quiet;
 }
 
-static bool wait_for(const struct ofi_watch *w, uint64_t ns)
+bool ofi_watch_sleep(struct ofi_watch *w, uint64_t ns)
 {
+	uint64_t most = ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS;
 	struct pollfd p = {.fd = w->epoll, .events = POLLIN};
-	struct timespec ts = {.tv_sec = (time_t)(ns / UTIL_NS_PER_S),
-			      .tv_nsec = (long)(ns % UTIL_NS_PER_S)};
+	struct timespec ts = {.tv_sec = (time_t)(most / UTIL_NS_PER_S),
+			      .tv_nsec = (long)(most % UTIL_NS_PER_S)};
+	int n = ppoll(&p, 1, &ts, NULL);
 
-	return ppoll(&p, 1, &ts, NULL) != 0;
-}
-
-bool ofi_watch_sleep(struct ofi_watch *w, uint64_t ns, bool (*idle)(void *arg), void *arg)
-{
-	bool woken = true;
-
-	if (ofi_watch_arm(w) && (!idle || idle(arg)))
-		woken = wait_for(w, ns < SLEEP_MAX_NS ? ns : SLEEP_MAX_NS);
 	atomic_store(&w->armed, false);
-	if (!woken) {
+	if (n == 0) {
 		util_lock(&w->lock);
 		for (uint32_t i = 0; i < w->n; i++)
 			msg_slept(w->ep[i]->msg);
 		util_unlock(&w->lock);
 	}
-	return woken;
+	return n > 0;
 }
 
 void ofi_watch_wake(struct ofi_watch *w)

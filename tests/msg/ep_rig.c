@@ -172,16 +172,21 @@ void warm_up(struct side *s)
 	meet(s);
 }
 
-void side_close(struct side *s)
+void side_free(struct side *s)
 {
-	int status = 0;
-
-	meet(s);
 	msg_ep_close(s->ep);
 	msg_dev_close(s->dev);
 	free(s->tx);
 	free(s->rx);
 	close(s->sock);
+}
+
+void side_close(struct side *s)
+{
+	int status = 0;
+
+	meet(s);
+	side_free(s);
 	if (s->me)
 		_exit(0);
 	CHECK(waitpid(s->child, &status, 0) == s->child);

@@ -42,6 +42,8 @@ void check(bool ok, const char *what, const char *file, int line);
  * child's if it is not 0. */
 void side_open(struct side *s, const struct msg_ep_conf *mode);
 void side_close(struct side *s);
+/* Only this one, whose other one is gone. */
+void side_free(struct side *s);
 /* The device, as the environment wants it: TEST_MSG_TRANSPORT is rd or rc, TEST_MSG_CACHE is on or
  * off, TEST_MSG_LOCAL is pieces where no registration covers all memory. */
 struct msg_dev *open_dev(void);

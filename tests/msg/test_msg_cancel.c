@@ -491,11 +491,7 @@ static void test_death(void **state)
 	finish(&s, &more);
 	CHECK(more.msg.err == -EHOSTUNREACH && !more.msg.len && !ghosts(&s));
 	untouched(s.rx, 3 * LEN);
-	msg_ep_close(s.ep);
-	msg_dev_close(s.dev);
-	free(s.tx);
-	free(s.rx);
-	close(s.sock);
+	side_free(&s);
 	alarm(0);
 }
 

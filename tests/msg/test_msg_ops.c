@@ -410,11 +410,7 @@ static void test_death(void **state)
 	late = send[1];
 	err = msg_send(s.ep, &late.msg);
 	CHECK(err == -EHOSTUNREACH);
-	msg_ep_close(s.ep);
-	msg_dev_close(s.dev);
-	free(s.tx);
-	free(s.rx);
-	close(s.sock);
+	side_free(&s);
 	alarm(0);
 }
 
