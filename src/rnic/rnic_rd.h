@@ -20,6 +20,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include "rd_board.h"
+#include "rd_egress.h"
 #include "rd_rx.h"
 #include "wire_rd.h"
 #include "util_clock.h"
@@ -202,6 +203,7 @@ struct rnic_rd_path {
 	struct list_head link;      /* on peer->paths; while in contact, on rd->contacts */
 	struct list_head all;       /* on rd->all_paths */
 	struct list_head tx[WIRE_RD_LANES];
+	struct list_head turn; /* on sock->turns while it waits to be sent */
 	struct in_addr addr;
 	uint32_t qpn; /* named by an address handle; 0: only seen */
 	uint16_t port;
@@ -213,8 +215,8 @@ struct rnic_rd_path {
 
 	uint32_t qkey;
 	uint8_t tries, challenges;
-	bool alone; /* is not one of the peers that we know, whatever it says */
-	bool again; /* there is more to send, which the timer does */
+	bool alone;        /* is not one of the peers that we know, whatever it says */
+	uint8_t last_lane; /* of the last packet */
 	union {
 		struct { /* while in contact */
 			uint64_t nonce, cookie, since, refused;
@@ -246,6 +248,9 @@ struct rnic_rd_sock {
 	struct in_addr to_addr;
 	uint16_t to_port;
 	uint8_t sgid;
+	struct list_head turns;  /* paths with something to send, see rnic_rd_turn.c */
+	struct rnic_timer timer; /* when the next may */
+	struct rd_egress egress;
 	/* What the kernel did not take. */
 	uint8_t *pend;
 	size_t pend_len, pend_seg;
@@ -483,7 +488,8 @@ size_t rnic_rd_build(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint32_t 
 void rnic_rd_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m);
 /* Gives numbers to messages that have waited for them. */
 void rnic_rd_number(struct rnic_rd_peer *peer, unsigned int lane);
-void rnic_rd_pump(struct rnic_rd_peer *peer);
+/* One packet: its length. 0: nothing may go. */
+int rnic_rd_send_one(struct rnic_rd_path *path, uint64_t now);
 void rnic_rd_ack_in(struct rnic_rd_peer *peer, unsigned int lane, uint32_t next,
 		    const uint64_t *sack, unsigned int n);
 void rnic_rd_nak_in(struct rnic_rd_peer *peer, uint32_t psn, const struct wire_rd_nak *nak);
@@ -495,6 +501,14 @@ void rnic_rd_control(struct rnic_rd_peer *peer, struct rnic_rd_path *path, enum 
 void rnic_rd_ack_out(struct rnic_rd_peer *peer, unsigned int lane);
 /* What is left of a message becomes empty packets. */
 void rnic_rd_skip(struct rnic_rd_peer *peer, struct rnic_rd_msg *m);
+
+/* ---- rnic_rd_turn.c: who may send now ---- */
+
+/* The path has something to send, now or when its turn comes. */
+void rnic_rd_turn(struct rnic_rd_path *path, uint64_t now);
+/* ... and all paths of a peer. */
+void rnic_rd_pump(struct rnic_rd_peer *peer);
+void rnic_rd_turn_fire(struct rnic_timer *t, uint64_t now);
 
 /* ---- rnic_rd_rx.c: packets in ---- */
 
@@ -562,6 +576,8 @@ uint8_t *rnic_rd_io_room(struct rnic_rd_path *path, size_t mtu);
 void rnic_rd_io_put(struct rnic_rd_path *path, size_t len);
 void rnic_rd_io_flush(struct rnic_rd_path *path);
 /* Whether the socket takes something now. */
+/* Bytes of this socket that wait in the own machine. */
+uint32_t rnic_rd_io_queued(const struct rnic_rd_sock *sock);
 static inline bool rnic_rd_io_ready(const struct rnic_rd_sock *sock)
 {
 	return !sock->pend_len;

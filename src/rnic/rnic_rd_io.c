@@ -11,10 +11,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/errqueue.h>
+#include <linux/sockios.h>
 #include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "util_clock.h"
@@ -211,6 +213,7 @@ void rnic_rd_io_flush(struct rnic_rd_path *path)
 	if (!rd->burst.n)
 		return;
 	rd->stats.sent += rd->burst.n;
+	rd_egress_put(&path->sock->egress, (uint32_t)len);
 	rd->burst.n = 0;
 	rd->burst.len = 0;
 	rd->burst.closed = false;
@@ -228,11 +231,13 @@ void rnic_rd_io_flush(struct rnic_rd_path *path)
  * costs less when it is dropped, and lets flows share a link more evenly. */
 static unsigned int burst_max(const struct rnic_rd_path *path)
 {
-	unsigned int n = path->p.cc.window / path->p.cc.mss / 8;
+	uint32_t mss = path->p.cc.mss, n = path->p.cc.window / mss / 8;
+	uint32_t piece = rd_egress_piece(&path->sock->egress) / mss;
 
 	/* Where nothing queues up, large bursts are only cheaper. */
 	if (!path->p.cc.reduced_any || path->p.rtt.smoothed < QUEUED_NS)
-		return RNIC_RD_BURST;
+		n = RNIC_RD_BURST;
+	n = n < piece ? n : piece;
 	return n < 2 ? 2 : n < RNIC_RD_BURST ? n : RNIC_RD_BURST;
 }
 
@@ -262,6 +267,18 @@ void rnic_rd_io_put(struct rnic_rd_path *path, size_t len)
 		rd->burst.closed = true;
 	rd->burst.len += len;
 	rd->burst.n++;
+}
+
+static uint32_t outq(const struct rnic_rd_sock *sock)
+{
+	int n;
+
+	return sock && !ioctl(sock->io.fd, SIOCOUTQ, &n) && n > 0 ? (uint32_t)n : 0;
+}
+
+uint32_t rnic_rd_io_queued(const struct rnic_rd_sock *sock)
+{
+	return outq(sock) + (sock == sock->rd->main ? outq(sock->rd->fast) : 0);
 }
 
 /* ---- receiving ---- */
@@ -489,6 +506,8 @@ static struct rnic_rd_sock *sock_new(struct rnic_rd *rd, const struct sockaddr_i
 	s->rd = rd;
 	s->io = (struct rnic_io){.ready = sock_ready, .release = sock_release, .data = true};
 	list_init(&s->link);
+	list_init(&s->turns);
+	rnic_timer_init(&s->timer, rnic_rd_turn_fire);
 	s->io.fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (s->io.fd < 0) {
 		free(s);
@@ -523,6 +542,7 @@ static struct sockaddr_in any_port(const struct rnic_rd *rd)
 static void sock_close(struct rnic_rd_sock *sock)
 {
 	rnic_rd_faults_forget(sock->rd, sock);
+	rnic_timer_cancel(sock->rd->e, &sock->timer);
 	list_del(&sock->link);
 	rnic_io_close(&sock->io);
 }

@@ -87,6 +87,7 @@ static struct rnic_rd_path *path_new(struct rnic_rd *rd, struct rnic_rd_sock *so
 	list_init(&p->all);
 	list_init(&p->tx[0]);
 	list_init(&p->tx[1]);
+	list_init(&p->turn);
 	rnic_timer_init(&p->timer, rnic_rd_path_fire);
 	rd_path_init(&p->p, rd->mtu + RNIC_RD_OVERHEAD, WINDOW_MAX);
 	list_add_tail(&p->all, &rd->all_paths);
@@ -319,6 +320,7 @@ void rnic_rd_path_free(struct rnic_rd_path *p)
 	if (rd->run_path == p)
 		rd->run_path = NULL;
 	rnic_timer_cancel(rd->e, &p->timer);
+	list_del(&p->turn);
 	list_del(&p->link);
 	list_del(&p->all);
 	rd->n_paths--;

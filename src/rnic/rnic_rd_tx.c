@@ -21,13 +21,6 @@
 #define AHEAD (UINT32_C(1) << 29)
 /* How often a peer that has no receive is asked again, in case its word was lost. */
 #define RNR_PROBE_NS (50 * UTIL_NS_PER_MS)
-/* When to try again what there was no memory for. */
-#define NO_MEMORY_NS (10 * UTIL_NS_PER_MS)
-/* Sending this much at once takes the lock for longer than others like to wait for it. */
-#define PUMP_MAX (256 * 1024)
-/* Sending that takes longer than this is left to the progress thread, which needs about as long to
- * begin, when the program has other things to do. */
-#define HAND_OVER_NS (30 * UTIL_NS_PER_US)
 /* A machine that says that nobody listens is believed after this long. */
 #define REFUSED_NS UTIL_NS_PER_S
 
@@ -130,12 +123,14 @@ static bool may_start(const struct rnic_rd_peer *peer, const struct rnic_rd_msg 
 	return !peer->rnr || rd_seq_before(m->first, rnic_rd_awake(peer)->rnr_psn);
 }
 
-/* The next packet that has not been sent yet, or has been taken back. */
+/* The next packet that has not been sent yet, or has been taken back. Lanes take turns: the request
+ * for data that could come in does not wait until all the data is out that we were asked for. */
 static struct rnic_rd_msg *fresh(struct rnic_rd_path *path, uint32_t *i)
 {
 	struct rnic_rd_peer *peer = path->peer;
 
-	for (int l = WIRE_RD_LANES - 1; l >= 0; l--) {
+	for (unsigned int k = 1; k <= WIRE_RD_LANES; k++) {
+		unsigned int l = (path->last_lane + k) % WIRE_RD_LANES;
 		struct rnic_rd_lane *lane = &peer->lane[l];
 		struct rnic_rd_msg *m;
 
@@ -169,20 +164,8 @@ static bool more(const struct rnic_rd_path *path, const struct rnic_rd_msg *m, u
 {
 	if (rd_cc_room(&path->p.cc) < path->p.cc.mss)
 		return false;
-	return i + 1 < m->n || rd_path_lost(&path->p) || m->tx.next != &path->tx[m->lane];
-}
-
-static void acks_ride(struct rnic_rd_peer *peer)
-{
-	for (int l = 0; l < WIRE_RD_LANES; l++)
-		if (!peer->lane[l].rx.beyond)
-			peer->owe[l] = false;
-	if (peer->owe[0] || peer->owe[1])
-		return;
-	peer->unacked = 0;
-	/* It stands for what is owed through shared memory, too. */
-	if (!rnic_rd_shm_owes(peer))
-		rnic_due_rides(rnic_rd_due_of(peer));
+	return i + 1 < m->n || rd_path_lost(&path->p) || m->tx.next != &path->tx[m->lane] ||
+	       !list_empty(&path->tx[!m->lane]);
 }
 
 /* Whether a lost packet goes before a fresh one. Within a lane the lower number does: a receiver
@@ -194,15 +177,7 @@ static bool first_is_lost(struct rnic_rd_peer *peer, const struct rnic_rd_msg *m
 	return lost->board != &peer->lane[m->lane].board || rd_seq_before(lost->psn, m->first + i);
 }
 
-/* There is more to send, but not now. False: no memory to remember that. */
-static bool go_on_at(struct rnic_rd_path *path, uint64_t at)
-{
-	path->again = !rnic_timer_arm(path->rd->e, &path->timer, at);
-	return path->again;
-}
-
-/* One packet. False: nothing more may go. */
-static bool send_one(struct rnic_rd_path *path, uint64_t now)
+int rnic_rd_send_one(struct rnic_rd_path *path, uint64_t now)
 {
 	struct rnic_rd_peer *peer = path->peer;
 	struct rd_sent *lost = rd_path_lost(&path->p);
@@ -220,85 +195,23 @@ static bool send_one(struct rnic_rd_path *path, uint64_t now)
 		lost = NULL;
 	}
 	if (!m)
-		return false;
+		return 0;
 	len = rnic_rd_packet_len(m, i) + RNIC_RD_OVERHEAD;
 	if (len > room) {
 		path->p.limited = true;
-		return false;
+		return 0;
 	}
 	lane = &peer->lane[m->lane];
-	if (rd_board_send(&lane->board, &path->p, m->first + i, (uint32_t)len, now)) {
-		go_on_at(path, now + NO_MEMORY_NS);
-		return false;
-	}
+	if (rd_board_send(&lane->board, &path->p, m->first + i, (uint32_t)len, now))
+		return -ENOMEM;
 	peer->rd->stats.resent += !!lost;
+	path->last_lane = m->lane;
 	if (!lost)
 		m->sent = i + 1;
 	began(peer, m, now);
 	rnic_rd_io_put(path, rnic_rd_build(peer, m, i, !more(path, m, i),
 					   rnic_rd_io_room(path, peer->mtu)));
-	return true;
-}
-
-/* Whether sending what could go now would hold up a program that has other things to do. */
-static bool takes_long(const struct rnic_rd_path *path)
-{
-	uint64_t room = rd_cc_room(&path->p.cc), bytes = 0;
-
-	for (int l = 0; l < WIRE_RD_LANES; l++) {
-		const struct rnic_rd_msg *m = list_first(&path->tx[l], struct rnic_rd_msg, tx);
-
-		bytes += m ? (uint64_t)(m->n - m->sent) * m->seg : 0;
-	}
-	return (bytes < room ? bytes : room) / 1024 * path->rd->kb_ns > HAND_OVER_NS;
-}
-
-static void pump_path(struct rnic_rd_path *path, uint64_t now)
-{
-	uint32_t room = rd_cc_room(&path->p.cc);
-	bool sent = false;
-
-	if (path->state != RNIC_RD_PATH_UP)
-		return;
-	if (path->rd->posting && rnic_engine_computes(path->rd->e) && takes_long(path) &&
-	    go_on_at(path, now)) {
-		rnic_engine_unpark(path->rd->e);
-		return;
-	}
-	path->again = false;
-	while (rnic_rd_io_ready(path->sock) && send_one(path, now)) {
-		sent = true;
-		if (room - rd_cc_room(&path->p.cc) >= PUMP_MAX && go_on_at(path, now))
-			break;
-	}
-	if (!sent)
-		return;
-	path->rd->tx_now = now;
-	rnic_rd_io_flush(path);
-	acks_ride(path->peer);
-	rnic_rd_path_arm(path);
-}
-
-void rnic_rd_pump(struct rnic_rd_peer *peer)
-{
-	struct rnic_rd_path *path;
-	uint64_t now = 0;
-
-	if (!peer->remote_id)
-		return;
-	if (peer->shm)
-		rnic_rd_shm_pump(peer->shm);
-	if (!peer->lane)
-		return;
-	list_for_each (path, &peer->paths, link) {
-		if (!rd_path_lost(&path->p) && list_empty(&path->tx[0]) && list_empty(&path->tx[1]))
-			continue;
-		if (!now)
-			now = util_now_ns();
-		if (!peer->waiting)
-			peer->waiting = now;
-		pump_path(path, now);
-	}
+	return (int)len;
 }
 
 static uint32_t expected(const struct rnic_rd_peer *peer, int lane)
@@ -571,7 +484,7 @@ static void rescue(struct rnic_rd_path *path, uint64_t now)
 			requeue(m);
 		}
 	}
-	pump_path(to, now);
+	rnic_rd_turn(to, now);
 }
 
 void rnic_rd_path_fire(struct rnic_timer *t, uint64_t now)
@@ -588,9 +501,7 @@ void rnic_rd_path_fire(struct rnic_timer *t, uint64_t now)
 	if (rd_path_expire(&path->p, now)) {
 		if (rd_path_silent(&path->p))
 			rescue(path, now);
-		pump_path(path, now);
-	} else if (path->again) {
-		pump_path(path, now);
+		rnic_rd_turn(path, now);
 	}
 	rnic_rd_path_arm(path);
 }
