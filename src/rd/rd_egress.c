@@ -2,51 +2,54 @@
 #include "util_clock.h"
 #include "rd_egress.h"
 
+/* So many milliseconds' worth may wait. A progress thread that has to wake up for the next part is
+ * late by hundreds of microseconds when the program computes. */
+#define WAIT_MS 2
 /* No less than this may wait, whatever the rate: a few packets. */
 #define LEAST 8192
 /* ... and while the rate is not known. */
 #define UNKNOWN (128 * 1024)
 /* A measurement takes at least so long: what leaves, leaves in pieces. */
 #define MEASURE_NS (2 * UTIL_NS_PER_MS)
+/* The longest piece. A shaper with a bucket of 32 KB, a common size, cuts what is longer into
+ * single packets, and each of them costs everybody on the way. */
+#define PIECE 26000
 /* How long to wait while the rate is not known. */
 #define UNKNOWN_NS (100 * UTIL_NS_PER_US)
 
-/* What leaves in a millisecond. */
+/* How much may wait. */
 static uint32_t limit(const struct rd_egress *g)
 {
 	if (!g->rate)
 		return UNKNOWN;
-	return g->rate > LEAST ? g->rate : LEAST;
+	return WAIT_MS * g->rate > LEAST ? WAIT_MS * g->rate : LEAST;
 }
 
 static uint32_t rate_of(uint64_t bytes, uint64_t ns)
 {
 	uint64_t rate = bytes * UTIL_NS_PER_MS / (ns ? ns : 1);
 
-	return rate > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)rate;
+	return rate > UINT32_MAX / WAIT_MS ? UINT32_MAX / WAIT_MS : (uint32_t)rate;
 }
 
 static void begin(struct rd_egress *g, uint32_t queued, uint64_t now)
 {
-	g->since = queued ? now : 0;
+	g->since = now;
 	g->put = queued;
+	g->dry = !queued;
 }
 
 static void measure(struct rd_egress *g, uint32_t queued, uint64_t now)
 {
 	uint64_t took = now - g->since;
-	uint32_t rate;
+	uint32_t rate = rate_of(g->put > queued ? g->put - queued : 0, took);
 
-	if (!g->since) {
-		begin(g, queued, now);
-	} else if (!queued) {
-		/* It ran dry some time ago: it is at least as fast. */
-		rate = rate_of(g->put, took);
+	if (!queued || g->dry) {
+		/* For some of the time there was nothing to send: it is at least as fast. */
 		if (g->rate && rate > g->rate)
 			g->rate = rate;
-		begin(g, 0, now);
+		begin(g, queued, now);
 	} else if (took >= MEASURE_NS) {
-		rate = rate_of(g->put > queued ? g->put - queued : 0, took);
 		g->rate = g->rate ? (uint32_t)((3 * (uint64_t)g->rate + rate) / 4) : rate;
 		begin(g, queued, now);
 	}
@@ -57,7 +60,8 @@ uint32_t rd_egress_room(struct rd_egress *g, uint32_t queued, uint64_t now)
 	measure(g, queued, now);
 	if (!queued && !g->rate)
 		return UINT32_MAX;
-	return queued < limit(g) ? limit(g) - queued : 0;
+	/* Not as soon as there is any: small pieces cost more. */
+	return queued <= limit(g) / 2 ? limit(g) - queued : 0;
 }
 
 uint64_t rd_egress_when(const struct rd_egress *g, uint32_t queued, uint64_t now)
@@ -66,11 +70,12 @@ uint64_t rd_egress_when(const struct rd_egress *g, uint32_t queued, uint64_t now
 
 	if (!g->rate)
 		return now + UNKNOWN_NS;
-	/* Not at once even if there is room: small pieces cost more. */
 	return now + (queued > until ? queued - until : 0) * (uint64_t)UTIL_NS_PER_MS / g->rate;
 }
 
 uint32_t rd_egress_piece(const struct rd_egress *g)
 {
-	return g->rate ? limit(g) / 2 : UINT32_MAX;
+	if (!g->rate)
+		return UINT32_MAX;
+	return limit(g) / 2 < PIECE ? limit(g) / 2 : PIECE;
 }

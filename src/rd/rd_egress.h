@@ -3,7 +3,7 @@
  * What waits in the queue of the own interface delays all that is sent later: the request for data
  * that could come in meanwhile, the acknowledgement that lets the other side go on. A window's
  * worth of it is many milliseconds on a slow link, and two programs that send to each other then
- * take turns instead of sending at once. So no more is handed over than leaves in a millisecond,
+ * take turns instead of sending at once. So no more is handed over than leaves in two milliseconds,
  * as TCP does it ("small queues"). What leaves is measured: the kernel tells how much waits, and
  * what was handed over and does not wait any more has left.
  *
@@ -12,12 +12,14 @@
 #ifndef WEFT_RD_EGRESS_H
 #define WEFT_RD_EGRESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct rd_egress {
-	uint64_t since; /* the present measurement began; 0: there is none */
+	uint64_t since; /* the present measurement began */
 	uint64_t put;   /* bytes that waited then, and all that have come since */
 	uint32_t rate;  /* that leave in a millisecond; 0: not known */
+	bool dry;       /* nothing waited then */
 };
 
 /* Bytes were handed over. */
