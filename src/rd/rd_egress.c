@@ -9,7 +9,8 @@
 #define LEAST 8192
 /* ... and while the rate is not known. */
 #define UNKNOWN (128 * 1024)
-/* A measurement takes at least so long: what leaves, leaves in pieces. */
+/* A measurement takes at least so long: what leaves, leaves in pieces, and a shaper's bucket lets
+ * some of it through at once. */
 #define MEASURE_NS (2 * UTIL_NS_PER_MS)
 /* The longest piece. A shaper with a bucket of 32 KB, a common size, cuts what is longer into
  * single packets, and each of them costs everybody on the way. */
@@ -42,17 +43,18 @@ static void begin(struct rd_egress *g, uint32_t queued, uint64_t now)
 static void measure(struct rd_egress *g, uint32_t queued, uint64_t now)
 {
 	uint64_t took = now - g->since;
-	uint32_t rate = rate_of(g->put > queued ? g->put - queued : 0, took);
+	uint32_t rate;
 
-	if (!queued || g->dry) {
-		/* For some of the time there was nothing to send: it is at least as fast. */
-		if (g->rate && rate > g->rate)
-			g->rate = rate;
-		begin(g, queued, now);
-	} else if (took >= MEASURE_NS) {
-		g->rate = g->rate ? (uint32_t)((3 * (uint64_t)g->rate + rate) / 4) : rate;
-		begin(g, queued, now);
-	}
+	g->dry |= !queued;
+	if (took < MEASURE_NS)
+		return;
+	rate = rate_of(g->put > queued ? g->put - queued : 0, took);
+	/* If there was nothing to send for some of the time, it is at least as fast. */
+	if (!g->rate)
+		g->rate = g->dry ? 0 : rate;
+	else if (!g->dry || rate > g->rate)
+		g->rate = (uint32_t)((3 * (uint64_t)g->rate + rate) / 4);
+	begin(g, queued, now);
 }
 
 uint32_t rd_egress_room(struct rd_egress *g, uint32_t queued, uint64_t now)

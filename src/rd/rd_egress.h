@@ -19,7 +19,7 @@ struct rd_egress {
 	uint64_t since; /* the present measurement began */
 	uint64_t put;   /* bytes that waited then, and all that have come since */
 	uint32_t rate;  /* that leave in a millisecond; 0: not known */
-	bool dry;       /* nothing waited then */
+	bool dry;       /* nothing waited, then or since */
 };
 
 /* Bytes were handed over. */

@@ -9,14 +9,17 @@ struct link {
 	uint64_t now, sent, worst, idle;
 	double queued;
 	double rate;
+	double bucket, tokens; /* what may leave at once after a pause; what of it there is */
 };
 
 static void pass(struct link *l, uint64_t ns)
 {
-	double out = l->rate * (double)ns / MS;
+	double out = l->tokens + l->rate * (double)ns / MS;
 
+	l->tokens = 0;
 	if (out > l->queued) {
 		l->idle += (uint64_t)((out - l->queued) / l->rate * MS);
+		l->tokens = out - l->queued < l->bucket ? out - l->queued : l->bucket;
 		out = l->queued;
 	}
 	l->queued -= out;
@@ -113,6 +116,20 @@ static void test_pauses(void **state)
 	}
 }
 
+/* What a shaper lets through at once after a pause is not taken for its rate. */
+static void test_bucket(void **state)
+{
+	struct link l = {.rate = 12500, .now = 1, .bucket = 32768};
+
+	(void)state;
+	run(&l, 100 * MS, 0);
+	for (int i = 0; i < 50; i++) {
+		pass(&l, 20 * MS);
+		run(&l, 10 * MS, 50000);
+		assert_in_range(l.g.rate, 10000, 25000);
+	}
+}
+
 /* Answers stay in bounds for whatever the kernel says. */
 static void test_extremes(void **state)
 {
@@ -137,7 +154,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finds_rate), cmocka_unit_test(test_follows),
 		cmocka_unit_test(test_open),       cmocka_unit_test(test_pauses),
-		cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_bucket),     cmocka_unit_test(test_extremes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
