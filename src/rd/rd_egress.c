@@ -12,9 +12,9 @@
 /* A measurement takes at least so long: what leaves, leaves in pieces, and a shaper's bucket lets
  * some of it through at once. */
 #define MEASURE_NS (2 * UTIL_NS_PER_MS)
-/* The longest piece. A shaper with a bucket of 32 KB, a common size, cuts what is longer into
- * single packets, and each of them costs everybody on the way. */
-#define PIECE 26000
+/* A piece is what leaves in a fifth of a millisecond, 25 KB at 1 Gbit/s. A shaper cuts what is
+ * longer than its bucket into single packets, and each of them costs everybody on the way. */
+#define PIECES 5
 /* How long to wait while the rate is not known. */
 #define UNKNOWN_NS (100 * UTIL_NS_PER_US)
 
@@ -79,5 +79,5 @@ uint32_t rd_egress_piece(const struct rd_egress *g)
 {
 	if (!g->rate)
 		return UINT32_MAX;
-	return limit(g) / 2 < PIECE ? limit(g) / 2 : PIECE;
+	return g->rate / PIECES > LEAST ? g->rate / PIECES : LEAST;
 }

@@ -71,9 +71,11 @@ static void serve(struct rnic_rd_sock *sock, uint64_t now)
 	uint32_t room = rd_egress_room(&sock->egress, queued, now), left = least(room, ONE_GO), n;
 	uint64_t at = now;
 	struct rnic_rd_path *path;
+	bool alone;
 
 	while (left && (path = list_first(&sock->turns, struct rnic_rd_path, turn))) {
-		n = go(path, least(left, TURN), now);
+		alone = sock->turns.prev == &path->turn;
+		n = go(path, alone ? left : least(left, TURN), now);
 		if (!n && !list_empty(&path->turn)) {
 			at = now + NO_MEMORY_NS;
 			break;
