@@ -7,6 +7,7 @@
 #include "msg_rc.h"
 
 #define POLL_BATCH 16
+#define RETRIES    8
 
 /* ---- progress ---- */
 
@@ -132,17 +133,23 @@ static void arrived(struct msg_ep *ep, const struct ibv_wc *wc)
 	ep->idle[ep->n_idle++] = b;
 }
 
+/* Those for which there is still no room go behind the others. After a few of them it is no use to
+ * ask for all the rest: there may be thousands. */
 static void retry_stalled(struct msg_ep *ep)
 {
-	struct list_head work;
+	struct list_head rest;
 	struct msg_op *op;
+	unsigned int refused = 0;
 
-	list_init(&work);
-	list_splice_tail(&ep->stalled, &work);
-	while ((op = list_first(&work, struct msg_op, link))) {
+	list_init(&rest);
+	list_splice_tail(&ep->stalled, &rest);
+	while (refused < RETRIES && (op = list_first(&rest, struct msg_op, link))) {
 		list_del(&op->link);
 		msg_rdma_go_on(ep, op);
+		refused += ep->stalled.prev == &op->link; /* op may be gone */
 	}
+	list_splice_tail(&ep->stalled, &rest);
+	list_splice_tail(&rest, &ep->stalled);
 }
 
 static int progress(struct msg_ep *ep)

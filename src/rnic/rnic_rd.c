@@ -188,7 +188,7 @@ static void post_one(struct rnic_rd *rd, uint32_t slot)
 		return;
 	}
 	if (!rnic_is_read(w) || !give_handle(rd, r))
-		path = rnic_rd_path_get(rd, w->dst, w->dst_qpn, w->sgid_index, w->label);
+		path = rnic_rd_path_get(rd, w->dst, w->dst_qpn, w->sgid_index, w->label, r->qkey);
 	if (!path)
 		rnic_rd_fail(r, IBV_WC_LOC_QP_OP_ERR); /* no memory, or no socket for the flow */
 	else

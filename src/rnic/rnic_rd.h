@@ -417,7 +417,7 @@ void rnic_rd_return(struct rnic_rd *rd, const struct rnic_rwqe *wqe);
 struct rnic_rd_path *rnic_rd_path_find(struct rnic_rd *rd, struct in_addr addr, uint32_t qpn,
 				       uint8_t sgid, uint32_t label);
 struct rnic_rd_path *rnic_rd_path_get(struct rnic_rd *rd, struct in_addr addr, uint32_t qpn,
-				      uint8_t sgid, uint32_t label);
+				      uint8_t sgid, uint32_t label, uint32_t qkey);
 /* The path that a packet of this peer came over, made if there is none yet. */
 struct rnic_rd_path *rnic_rd_path_seen(struct rnic_rd_peer *peer, struct rnic_rd_sock *sock,
 				       const struct sockaddr_in *from, uint8_t sgid);

@@ -24,15 +24,20 @@ static uint32_t hash_place(struct in_addr addr, uint32_t qpn, uint8_t sgid, uint
 
 /* ---- finding and making ---- */
 
-struct rnic_rd_path *rnic_rd_path_find(struct rnic_rd *rd, struct in_addr addr, uint32_t qpn,
-				       uint8_t sgid, uint32_t label)
+static struct rnic_rd_path *first_of(struct rnic_rd_path *p, struct in_addr addr, uint32_t qpn,
+				     uint8_t sgid, uint32_t label)
 {
-	struct rnic_rd_path *p = rd->paths[hash_place(addr, qpn, sgid, label) & rd->path_mask];
-
 	while (p && (p->addr.s_addr != addr.s_addr || p->qpn != qpn || p->sgid != sgid ||
 		     p->label != label))
 		p = p->chain;
 	return p;
+}
+
+struct rnic_rd_path *rnic_rd_path_find(struct rnic_rd *rd, struct in_addr addr, uint32_t qpn,
+				       uint8_t sgid, uint32_t label)
+{
+	return first_of(rd->paths[hash_place(addr, qpn, sgid, label) & rd->path_mask], addr, qpn,
+			sgid, label);
 }
 
 static void grow_paths(struct rnic_rd *rd)
@@ -95,18 +100,23 @@ static struct rnic_rd_path *path_new(struct rnic_rd *rd, struct rnic_rd_sock *so
 	return p;
 }
 
+/* Who names another key means somebody else: a queue pair that has its number of one that has gone,
+ * of which we have not heard yet. Or errs; then it is told so by the one that is there. */
 struct rnic_rd_path *rnic_rd_path_get(struct rnic_rd *rd, struct in_addr addr, uint32_t qpn,
-				      uint8_t sgid, uint32_t label)
+				      uint8_t sgid, uint32_t label, uint32_t qkey)
 {
 	struct rnic_rd_path *p = rnic_rd_path_find(rd, addr, qpn, sgid, label);
 	struct rnic_rd_sock *sock;
 
+	while (p && p->qkey != qkey)
+		p = first_of(p->chain, addr, qpn, sgid, label);
 	if (p)
 		return p;
 	sock = rnic_rd_sock(rd, label);
 	p = sock ? path_new(rd, sock, addr, (uint16_t)(qpn >> 8), sgid) : NULL;
 	if (!p)
 		return NULL;
+	p->qkey = qkey;
 	path_public(p, qpn, label);
 	return p;
 }
@@ -234,11 +244,6 @@ static void group_put(struct rnic_rd *rd, struct rnic_rd_group *g)
 
 static void to_peer(struct rnic_rd_path *p, struct rnic_rd_req *r)
 {
-	/* The peer has seen the first one's. */
-	if (r->qkey != p->qkey) {
-		rnic_rd_fail(r, IBV_WC_REM_INV_REQ_ERR);
-		return;
-	}
 	if (!rnic_rd_peer_wake(p->peer)) {
 		rnic_rd_fail(r, IBV_WC_LOC_QP_OP_ERR);
 		return;
@@ -347,6 +352,5 @@ void rnic_rd_route(struct rnic_rd_path *p, struct rnic_rd_req *r)
 	p->group = g;
 	g->contacts++;
 	list_add_tail(&p->link, &rd->contacts);
-	p->qkey = r->qkey;
 	rnic_rd_contact(p);
 }

@@ -38,6 +38,20 @@ static void test_qkey(void **state)
 	EXPECT_OK(p.b.rcq, 1);
 	EXPECT_OK(p.a.scq, 4);
 	rd_pair_close(&p);
+	/* Another key may be right, too: it is asked for, not decided by what was right before. */
+	rd_pair_open(&p, NULL, NULL);
+	end_recv(&p.b, 1, 0, 100);
+	rd_post(&p.ab, IBV_WR_SEND, 2, 0, 10, 0);
+	EXPECT_OK(p.b.rcq, 1);
+	EXPECT_OK(p.a.scq, 2);
+	w = p.ab;
+	w.qkey ^= 1;
+	CHECK_0(rnic_modify_qp(p.b.qp, &(struct ibv_qp_attr){.qkey = w.qkey}, IBV_QP_QKEY));
+	end_recv(&p.b, 1, 0, 100);
+	rd_post(&w, IBV_WR_SEND, 3, 0, 10, 0);
+	EXPECT_OK(p.b.rcq, 1);
+	EXPECT_OK(p.a.scq, 3);
+	rd_pair_close(&p);
 	other.qkey = 0x4321;
 	rd_pair_open(&p, &o, &other);
 	rd_post(&p.ab, IBV_WR_SEND, 5, 0, 10, 0);
