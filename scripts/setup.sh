@@ -19,7 +19,8 @@ packages_of() {
 	bench) echo iproute2 util-linux gnuplot-nox ucx-utils openmpi-bin libopenmpi-dev ;;
 	test) echo perftest ibverbs-utils iproute2 util-linux procps jq tshark ucx-utils \
 		openmpi-bin libopenmpi-dev mpich libmpich-dev iputils-ping fping traceroute \
-		iperf3 libxml2-utils libfabric-bin ;;
+		iperf3 libxml2-utils libfabric-bin opensm ibsim-utils ibutils \
+		infiniband-diags chromium chromium-driver curl ;;
 	fuzz) echo clang libclang-rt-dev ;;
 	lint) echo clang-format clang-tidy ;;
 	*)

@@ -35,6 +35,7 @@ int cli_verbs(int argc, char **argv);
 int cli_env(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_lab(int argc, char **argv);
+int cli_fabric(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_help(int argc, char **argv);
 

@@ -16,7 +16,8 @@ void cli_print_help(FILE *to)
 	      "\n"
 	      "Weft runs RDMA programs on machines without RDMA hardware: a software RNIC in\n"
 	      "user space, without a kernel module and without root. It has reliable datagrams\n"
-	      "besides, one queue pair for all peers, and builds clusters on one machine.\n"
+	      "besides, one queue pair for all peers, builds clusters on one machine, and finds\n"
+	      "routes and rank orders without hot spots for real ones.\n"
 	      "\n"
 	      "Commands:\n",
 	      to);
@@ -34,11 +35,12 @@ void cli_print_help(FILE *to)
 	      "  weft verbs ib_send_lat 127.0.0.1         ... and its client\n"
 	      "  weft lab up fat --pgft \"2;12,2;1,12;1,1\" a cluster of 24 hosts on this machine\n"
 	      "  weft run --lab fat -n 24 ./program       ... and an MPI program on it\n"
+	      "  weft fabric hsd --topology net --cps shift   hot spots of a real cluster\n"
 	      "\n"
 	      "Exit codes: 0 done; 1 what was run or examined failed; 2 wrong usage, or it\n"
 	      "can not be done here. Manual pages: weft(1), weft-verbs(1), weft-lab(1),\n"
-	      "weft-run(1), weft-info(1), weft-perf(1), weft-mpi-perf(1), weft-tunables(7),\n"
-	      "weftdv(7), fi_weft(7).\n",
+	      "weft-fabric(1), weft-run(1), weft-info(1), weft-perf(1), weft-mpi-perf(1),\n"
+	      "weft-tunables(7), weftdv(7), fi_weft(7).\n",
 	      to);
 }
 

@@ -1,10 +1,9 @@
-/* weft lab: virtual clusters on one machine. Finds the subcommand and runs it. */
-#include "cli.h"
+/* weft lab: virtual clusters on one machine. */
+#include "cli_lab.h"
 
 #include <getopt.h>
-#include <string.h>
 
-#include "cli_lab.h"
+#include "cli_family.h"
 
 static const char help_head[] =
 	"Usage: weft lab COMMAND [OPTIONS] [ARGUMENTS]\n"
@@ -56,70 +55,11 @@ static const struct cli_command commands[] = {
 	{0},
 };
 
-static void print_help(FILE *to)
-{
-	fputs(help_head, to);
-	for (const struct cli_command *c = commands; c->name; c++)
-		fprintf(to, "  %-6s %s\n", c->name, c->summary);
-	fputs(help_tail, to);
-}
-
-static int run(const struct cli_command *c, int argc, char **argv)
-{
-	static char title[32];
-
-	/* getopt_long starts its complaints with argv[0]. */
-	snprintf(title, sizeof(title), "weft lab %s", c->name);
-	argv[0] = title;
-	cli_set_command(title + strlen("weft "));
-	return c->run(argc, argv);
-}
-
-static int unknown(const char *name)
-{
-	const char *near = cli_nearest(commands, name);
-
-	if (near)
-		cli_error("unknown command '%s'; did you mean '%s'?", name, near);
-	else
-		cli_error("unknown command '%s'", name);
-	return cli_try_help();
-}
-
-/* Options in front of the subcommand: there is only --help. */
-static int options_only(int argc, char **argv)
-{
-	static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
-
-	if (getopt_long(argc, argv, "+h", options, NULL) != 'h')
-		return cli_try_help();
-	print_help(stdout);
-	return cli_finish(CLI_OK);
-}
-
 int cli_lab(int argc, char **argv)
 {
-	char *help[] = {NULL, NULL, "--help", NULL};
+	static const struct cli_family family = {"lab", help_head, help_tail, commands};
 
-	if (argc < 2) {
-		print_help(stderr);
-		return CLI_USAGE;
-	}
-	if (argv[1][0] == '-')
-		return options_only(argc, argv);
-	if (!strcmp(argv[1], "help")) {
-		if (argc == 2) {
-			print_help(stdout);
-			return cli_finish(CLI_OK);
-		}
-		help[1] = argv[2];
-		argv = help;
-		argc = 3;
-	}
-	for (const struct cli_command *c = commands; c->name; c++)
-		if (!strcmp(c->name, argv[1]))
-			return run(c, argc - 1, argv + 1);
-	return unknown(argv[1]);
+	return cli_family(&family, argc, argv);
 }
 
 int cli_lab_open(struct lab *lab, const char *name)

@@ -12,6 +12,7 @@ const struct cli_command cli_commands[] = {
 	{"env", "print the variables that do the same, for eval", cli_env},
 	{"lab", "build virtual clusters: fat trees of network namespaces", cli_lab},
 	{"run", "start an MPI program, on a lab or locally", cli_run},
+	{"fabric", "fat trees: routes, rank orders, hot spots, simulation", cli_fabric},
 	{"info", "show devices, libraries, tunables and what is missing", cli_info},
 	{"help", "explain a command", cli_help},
 	{0},

@@ -1,182 +1,248 @@
 #include "fabric_order.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric_order_in.h"
 #include "fabric_text.h"
 #include "util_rand.h"
 
-/* The first word of a line. Lines are never stored: one without an end costs nothing. */
-struct line {
-	char word[64]; /* longer ones are no names, and the rest is not kept */
-	size_t len;    /* of the whole word */
-	bool zero;     /* there is a zero byte in the line */
-};
+/* ---- sets ---- */
 
-static bool ends_word(int c)
+static int no_memory(const struct fabric_tree *t, char *why, size_t why_size)
 {
-	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f' || c == '#';
+	fabric_refuse(why, why_size, "no memory for the order of %u hosts", fabric_hosts(&t->pgft));
+	return -ENOMEM;
 }
 
-/* False: there is no further line. */
-static bool read_line(FILE *f, struct line *line)
+void fabric_set_free(struct fabric_set *s)
 {
-	enum { BEFORE, WORD, AFTER } state = BEFORE;
-	int c = getc(f);
-
-	*line = (struct line){0};
-	if (c == EOF)
-		return false;
-	for (; c != EOF && c != '\n' && !line->zero; c = getc(f)) {
-		line->zero = c == 0;
-		if (ends_word(c))
-			state = state == BEFORE && c != '#' ? BEFORE : AFTER;
-		else if (state == BEFORE)
-			state = WORD;
-		if (state != WORD)
-			continue;
-		if (line->len < sizeof(line->word) - 1)
-			line->word[line->len] = (char)c;
-		line->len++;
-	}
-	return true;
+	free(s->hosts);
+	*s = (struct fabric_set){0};
 }
 
-struct reader {
-	const struct fabric_pgft *t;
-	struct fabric_quote name;
-	uint64_t *seen; /* in which line each host was, 0: in none */
-	char *why;
-	size_t why_size;
-};
-
-static int find_host(const struct reader *r, const struct line *line, uint64_t number,
-		     uint32_t *host)
+/* Those that are marked, 0: takes part, and there. */
+static int set_make(struct fabric_set *s, const struct fabric_tree *t, const uint8_t *out)
 {
-	struct fabric_quote word = fabric_quote_n(
-		line->word, line->len < sizeof(line->word) ? line->len : sizeof(line->word) - 1);
-	struct fabric_node n;
+	uint32_t n = fabric_hosts(&t->pgft);
 
-	if (fabric_find(r->t, line->word, &n))
-		return fabric_refuse(r->why, r->why_size,
-				     "line %" PRIu64 " of %s: %s is no host of this tree; its "
-				     "hosts are h0 to h%u",
-				     number, r->name.text, word.text, fabric_hosts(r->t) - 1);
-	if (n.level > 0)
-		return fabric_refuse(r->why, r->why_size,
-				     "line %" PRIu64 " of %s: %s is a switch; ranks run on hosts, "
-				     "h0 to h%u",
-				     number, r->name.text, word.text, fabric_hosts(r->t) - 1);
-	if (r->seen[n.index])
-		return fabric_refuse(r->why, r->why_size,
-				     "line %" PRIu64 " of %s: %s is in line %" PRIu64
-				     " already; a host may be named once",
-				     number, r->name.text, word.text, r->seen[n.index]);
-	*host = n.index;
+	*s = (struct fabric_set){.hosts = malloc(n * sizeof(*s->hosts))};
+	if (!s->hosts)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		if (!(out && out[i]) && fabric_tree_has_node(t, i))
+			s->hosts[s->count++] = i;
 	return 0;
 }
 
-static int read_hosts(struct reader *r, FILE *from, uint32_t *hosts, uint32_t *count)
+int fabric_set_all(struct fabric_set *s, const struct fabric_tree *t)
 {
-	struct line line;
+	return set_make(s, t, NULL);
+}
+
+static int parse_exclude(const struct fabric_tree *t, const char *text, uint32_t *k, uint64_t *seed,
+			 char *why, size_t why_size)
+{
+	uint32_t n = fabric_hosts(&t->pgft);
+	size_t len = strcspn(text, ":");
+	char number[24] = "";
+	uint64_t v;
+
+	if (len < sizeof(number))
+		memcpy(number, text, len);
+	if (!text[len] || fabric_decimal(number, &v))
+		return fabric_refuse(why, why_size,
+				     "%s does not say whom to exclude; expected K:SEED, such as "
+				     "10:1",
+				     fabric_quote(text).text);
+	if (v >= n)
+		return fabric_refuse(why, why_size,
+				     "%s of %u hosts can not be excluded; expected at most %u",
+				     number, n, n - 1);
+	*k = (uint32_t)v;
+	return fabric_seed("exclude", text + len + 1, seed, why, why_size);
+}
+
+static int exclude(struct fabric_set *s, const struct fabric_tree *t, uint32_t k, uint64_t seed)
+{
+	uint32_t n = fabric_hosts(&t->pgft);
+	uint32_t *all = malloc(n * sizeof(*all));
+	uint8_t *out = calloc(n, 1);
+	struct util_rand rand;
+	int ret = -ENOMEM;
+
+	if (all && out) {
+		for (uint32_t i = 0; i < n; i++)
+			all[i] = i;
+		util_rand_seed(&rand, seed);
+		util_rand_shuffle(&rand, all, n);
+		for (uint32_t i = 0; i < k; i++)
+			out[all[i]] = 1;
+		ret = set_make(s, t, out);
+	}
+	free(all);
+	free(out);
+	return ret;
+}
+
+int fabric_set_exclude(struct fabric_set *s, const struct fabric_tree *t, const char *text,
+		       char *why, size_t why_size)
+{
+	uint64_t seed;
+	uint32_t k = 0;
+	int ret = parse_exclude(t, text, &k, &seed, why, why_size);
+
+	*s = (struct fabric_set){0};
+	if (ret)
+		return ret;
+	if (exclude(s, t, k, seed))
+		return no_memory(t, why, why_size);
+	if (s->count)
+		return 0;
+	fabric_set_free(s);
+	return fabric_refuse(why, why_size,
+			     "%s excludes all hosts that are not missing; expected fewer",
+			     fabric_quote(text).text);
+}
+
+static int ascending(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static int set_begin(struct fabric_set *s, const struct fabric_tree *t, char *why, size_t why_size)
+{
+	*s = (struct fabric_set){.hosts = malloc(fabric_hosts(&t->pgft) * sizeof(*s->hosts))};
+	return s->hosts ? 0 : no_memory(t, why, why_size);
+}
+
+static int set_end(struct fabric_set *s, int ret)
+{
+	if (ret)
+		fabric_set_free(s);
+	else
+		qsort(s->hosts, s->count, sizeof(*s->hosts), ascending);
+	return ret;
+}
+
+int fabric_set_read(struct fabric_set *s, const struct fabric_tree *t, FILE *from, const char *name,
+		    char *why, size_t why_size)
+{
+	int ret = set_begin(s, t, why, why_size);
+
+	if (ret)
+		return ret;
+	ret = fabric_names_read(t, NULL, from, name, s->hosts, &s->count, why, why_size);
+	return set_end(s, ret);
+}
+
+int fabric_set_file(struct fabric_set *s, const struct fabric_tree *t, const char *path, char *why,
+		    size_t why_size)
+{
+	int ret = set_begin(s, t, why, why_size);
+
+	if (ret)
+		return ret;
+	ret = fabric_names_file(t, NULL, path, s->hosts, &s->count, why, why_size);
+	return set_end(s, ret);
+}
+
+uint32_t *fabric_set_index(const struct fabric_set *s, const struct fabric_tree *t)
+{
+	uint32_t n = fabric_hosts(&t->pgft);
+	uint32_t *index = malloc(n * sizeof(*index));
+
+	if (!index)
+		return NULL;
+	memset(index, 0xff, n * sizeof(*index));
+	for (uint32_t i = 0; i < s->count; i++)
+		index[s->hosts[i]] = i;
+	return index;
+}
+
+/* ---- orders ---- */
+
+static void order_set(const struct fabric_set *set, uint32_t *hosts, uint32_t *count)
+{
+	memcpy(hosts, set->hosts, set->count * sizeof(*hosts));
+	*count = set->count;
+}
+
+static int order_random(const struct fabric_set *set, const char *text, uint32_t *hosts,
+			uint32_t *count, char *why, size_t why_size)
+{
+	struct util_rand rand;
+	uint64_t seed;
+	int ret = fabric_seed("random", text, &seed, why, why_size);
+
+	if (ret)
+		return ret;
+	order_set(set, hosts, count);
+	util_rand_seed(&rand, seed);
+	util_rand_shuffle(&rand, hosts, *count);
+	return 0;
+}
+
+static int order_worst(const struct fabric_tree *t, const struct fabric_set *set, uint32_t *hosts,
+		       uint32_t *count, char *why, size_t why_size)
+{
+	if (t->pgft.h < 2)
+		return fabric_refuse(why, why_size,
+				     "adversarial needs leaves with up-going ports, and this tree "
+				     "is a single level; expected two or more");
+	*count = set->count;
+	return fabric_order_worst(&t->pgft, set, hosts) ? no_memory(t, why, why_size) : 0;
+}
+
+int fabric_order_of(const struct fabric_tree *t, const struct fabric_set *set, const char *text,
+		    uint32_t *hosts, uint32_t *count, char *why, size_t why_size)
+{
+	if (!strcmp(text, "routing") || !strcmp(text, "compact")) {
+		order_set(set, hosts, count);
+		return 0;
+	}
+	if (!strcmp(text, "adversarial"))
+		return order_worst(t, set, hosts, count, why, why_size);
+	if (!strncmp(text, "random:", 7))
+		return order_random(set, text + 7, hosts, count, why, why_size);
+	if (!strncmp(text, "file:", 5))
+		return fabric_names_file(t, set, text + 5, hosts, count, why, why_size);
+	return fabric_refuse(why, why_size,
+			     "%s is no order; known are routing, compact, adversarial, "
+			     "random:SEED and file:F",
+			     fabric_quote(text).text);
+}
+
+/* ---- of whole trees ---- */
+
+int fabric_order(const struct fabric_pgft *t, const char *text, uint32_t *hosts, uint32_t *count,
+		 char *why, size_t why_size)
+{
+	struct fabric_tree tree;
+	struct fabric_set set;
 	int ret;
 
-	*count = 0;
-	for (uint64_t number = 1; read_line(from, &line); number++) {
-		if (line.zero)
-			return fabric_refuse(r->why, r->why_size,
-					     "line %" PRIu64 " of %s has a zero byte in it; "
-					     "expected a text file",
-					     number, r->name.text);
-		if (line.len == 0)
-			continue;
-		ret = find_host(r, &line, number, &hosts[*count]);
-		if (ret)
-			return ret;
-		r->seen[hosts[(*count)++]] = number;
-	}
-	if (ferror(from)) {
-		ret = errno ? -errno : -EIO;
-		fabric_refuse(r->why, r->why_size, "can not read %s: %s", r->name.text,
-			      strerror(-ret));
-		return ret;
-	}
-	if (*count == 0)
-		return fabric_refuse(r->why, r->why_size,
-				     "%s names no host; expected one of h0 to h%u per line",
-				     r->name.text, fabric_hosts(r->t) - 1);
-	return 0;
+	fabric_tree_init(&tree, t);
+	if (fabric_set_all(&set, &tree))
+		ret = no_memory(&tree, why, why_size);
+	else
+		ret = fabric_order_of(&tree, &set, text, hosts, count, why, why_size);
+	fabric_set_free(&set);
+	fabric_tree_free(&tree);
+	return ret;
 }
 
 int fabric_order_read(const struct fabric_pgft *t, FILE *from, const char *name, uint32_t *hosts,
 		      uint32_t *count, char *why, size_t why_size)
 {
-	struct reader r = {.t = t, .name = fabric_quote(name), .why = why, .why_size = why_size};
+	struct fabric_tree tree;
 	int ret;
 
-	r.seen = calloc(fabric_hosts(t), sizeof(*r.seen));
-	if (!r.seen) {
-		fabric_refuse(why, why_size, "no memory to read the order of %u hosts",
-			      fabric_hosts(t));
-		return -ENOMEM;
-	}
-	ret = read_hosts(&r, from, hosts, count);
-	free(r.seen);
+	fabric_tree_init(&tree, t);
+	ret = fabric_names_read(&tree, NULL, from, name, hosts, count, why, why_size);
+	fabric_tree_free(&tree);
 	return ret;
-}
-
-static int order_file(const struct fabric_pgft *t, const char *path, uint32_t *hosts,
-		      uint32_t *count, char *why, size_t why_size)
-{
-	FILE *f;
-	int ret;
-
-	if (!*path)
-		return fabric_refuse(why, why_size, "file: needs the name of a file, file:F");
-	f = fopen(path, "re");
-	if (!f) {
-		ret = -errno;
-		fabric_refuse(why, why_size, "can not open %s: %s", fabric_quote(path).text,
-			      strerror(-ret));
-		return ret;
-	}
-	ret = fabric_order_read(t, f, path, hosts, count, why, why_size);
-	fclose(f);
-	return ret;
-}
-
-static void ascending(const struct fabric_pgft *t, uint32_t *hosts, uint32_t *count)
-{
-	*count = fabric_hosts(t);
-	for (uint32_t i = 0; i < *count; i++)
-		hosts[i] = i;
-}
-
-int fabric_order(const struct fabric_pgft *t, const char *text, uint32_t *hosts, uint32_t *count,
-		 char *why, size_t why_size)
-{
-	struct util_rand rand;
-	uint64_t seed;
-	int ret;
-
-	if (!strcmp(text, "routing")) {
-		ascending(t, hosts, count);
-		return 0;
-	}
-	if (!strncmp(text, "random:", 7)) {
-		ret = fabric_seed("random", text + 7, &seed, why, why_size);
-		if (ret)
-			return ret;
-		ascending(t, hosts, count);
-		util_rand_seed(&rand, seed);
-		util_rand_shuffle(&rand, hosts, *count);
-		return 0;
-	}
-	if (!strncmp(text, "file:", 5))
-		return order_file(t, text + 5, hosts, count, why, why_size);
-	return fabric_refuse(why, why_size,
-			     "%s is no order; known are routing, random:SEED and file:F",
-			     fabric_quote(text).text);
 }

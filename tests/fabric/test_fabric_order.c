@@ -1,4 +1,5 @@
-/* Node orders: the portable shuffle, and files that people and programs write. */
+/* Node orders: the portable shuffle, files that people and programs write, who takes part, and the
+ * worst order. */
 #include "test_fabric.h"
 
 #include <unistd.h>
@@ -87,7 +88,9 @@ static void test_random_order(void **state)
 static void test_no_order(void **state)
 {
 	(void)state;
-	check_refused("", EINVAL, "'' is no order; known are routing, random:SEED and file:F");
+	check_refused("", EINVAL,
+		      "'' is no order; known are routing, compact, adversarial, random:SEED and "
+		      "file:F");
 	check_refused("Routing", EINVAL, "'Routing' is no order");
 	check_refused("routing ", EINVAL, "is no order");
 	check_refused("random", EINVAL, "is no order");
@@ -116,6 +119,12 @@ static void test_files(void **state)
 		    ORDER(3, 1, 0), 3);
 	check_order(FILE_OF("\n\n\nh0\n\n\n"), ORDER(0), 1);
 	check_order(FILE_OF("h0 h1 h1 nonsense\nh1\n"), ORDER(0, 1), 2);
+	/* As launchers and Slurm have them. */
+	check_order(FILE_OF("h5:1\nh7:16\n"), ORDER(5, 7), 2);
+	check_order(FILE_OF("h5,h1\nh2\n"), ORDER(5, 1, 2), 3);
+	check_order(FILE_OF("h[9-11,3],h0 # x\nh1[2-3,5]\n"), ORDER(9, 10, 11, 3, 0, 12, 13, 15),
+		    8);
+	check_order(FILE_OF("h[1-2][0-1]:2\n"), ORDER(10, 11, 20, 21), 4);
 }
 
 static void test_bad_files(void **state)
@@ -126,7 +135,22 @@ static void test_bad_files(void **state)
 	check_refused(FILE_OF("# x\n\nh0\r\nhost7\n"), EINVAL, "line 4 of '");
 	check_refused(FILE_OF("h00\n"), EINVAL, "'h00' is no host");
 	check_refused(FILE_OF("7\n"), EINVAL, "'7' is no host");
-	check_refused(FILE_OF("h1,h2\n"), EINVAL, "'h1,h2' is no host");
+	check_refused(FILE_OF("h1,h24\n"), EINVAL, "'h24' is no host");
+	check_refused(FILE_OF("h1,\n"), EINVAL, "'' is no host");
+	check_refused(FILE_OF("h1,h1\n"), EINVAL, "'h1' is in line 1 already");
+	check_refused(FILE_OF("h1:x\n"), EINVAL, "'h1:x' is no host");
+	check_refused(FILE_OF("h1:\n"), EINVAL, "'h1:' is no host");
+	check_refused(FILE_OF("h[2-1]\n"), EINVAL, "'h[2-1]' is no list of hosts; expected such");
+	check_refused(FILE_OF("h[1-2\n"), EINVAL, "'h[1-2' is no list of hosts");
+	check_refused(FILE_OF("h[]\n"), EINVAL, "'h[]' is no list of hosts");
+	check_refused(FILE_OF("h[1,x]\n"), EINVAL, "'h[1,x]' is no list of hosts");
+	check_refused(FILE_OF("h[1-]\n"), EINVAL, "'h[1-]' is no list of hosts");
+	check_refused(FILE_OF("h[1,]\n"), EINVAL, "'h[1,]' is no list of hosts");
+	check_refused(FILE_OF("h[0-9999999999]\n"), EINVAL, "is no list of hosts");
+	check_refused(FILE_OF("h[0-999999999]\n"), EINVAL, "'h24' is no host");
+	check_refused(FILE_OF("h[01-02]\n"), EINVAL, "'h01' is no host");
+	check_refused(FILE_OF("h[1-3,2]\n"), EINVAL, "'h2' is in line 1 already");
+	check_refused(FILE_OF("h[1]x[1]x[1]x[1]x[1]\n"), EINVAL, "is no list of hosts");
 	check_refused(FILE_OF("h1\ns1.0\n"), EINVAL, "'s1.0' is a switch; ranks run on hosts");
 	check_refused(FILE_OF("h1\n\nh2\nh1\n"), EINVAL,
 		      "'h1' is in line 1 already; a host may be named once");
@@ -138,7 +162,7 @@ static void test_bad_files(void **state)
 	check_refused(FILE_OF("\0"), EINVAL, "zero byte");
 	check_refused(FILE_OF("h1 # \0\n"), EINVAL, "zero byte");
 	check_refused(FILE_OF("h1\n\xef\xbb\xbfh2\n"), EINVAL, "'\\xef\\xbb\\xbfh2' is no host");
-	check_refused(FILE_OF("\x1b[31mh1\n"), EINVAL, "'\\x1b[31mh1' is no host");
+	check_refused(FILE_OF("\x1b[31mh1\n"), EINVAL, "'\\x1b[31mh1' is no list");
 }
 
 static void test_unreadable(void **state)
@@ -192,6 +216,233 @@ static void test_full_file(void **state)
 	check_refused(file(text, strlen(text)), EINVAL, "'h9' is in line 15 already");
 }
 
+/* ---- who takes part ---- */
+
+static void test_set_all(void **state)
+{
+	struct fabric_pgft t = tree(TREE);
+	struct fabric_tree fabric;
+	struct fabric_set s;
+	uint32_t *index;
+
+	(void)state;
+	fabric_tree_init(&fabric, &t);
+	assert_int_equal(fabric_tree_remove(&fabric, 0), 0);
+	assert_int_equal(fabric_tree_remove(&fabric, 13), 0);
+	assert_int_equal(fabric_set_all(&s, &fabric), 0);
+	assert_int_equal(s.count, 22);
+	assert_int_equal(s.hosts[0], 1);
+	assert_int_equal(s.hosts[12], 14);
+	index = fabric_set_index(&s, &fabric);
+	assert_non_null(index);
+	for (uint32_t i = 0, at = 0; i < 24; i++)
+		assert_int_equal(index[i], i == 0 || i == 13 ? FABRIC_NONE : at++);
+	free(index);
+	fabric_set_free(&s);
+	fabric_tree_free(&fabric);
+}
+
+/* The rule once more: 0 … N−1 shuffled, the first K are out. */
+static void test_exclude(void **state)
+{
+	struct fabric_pgft t = tree(TREE);
+	struct fabric_tree fabric;
+	char why[256];
+
+	(void)state;
+	fabric_tree_init(&fabric, &t);
+	for (uint32_t k = 0; k < 24; k++) {
+		uint64_t seed = 1000 + k;
+		uint32_t all[24], at = 0;
+		bool out[24] = {0};
+		struct fabric_set s;
+		char text[40];
+
+		snprintf(text, sizeof(text), "%u:%u", k, 1000 + k);
+		if (fabric_set_exclude(&s, &fabric, text, why, sizeof(why)))
+			fail_msg("%s: %s", text, why);
+		for (uint32_t i = 0; i < 24; i++)
+			all[i] = i;
+		for (uint32_t i = 23; i > 0; i--) {
+			uint32_t j = (uint32_t)(splitmix64(&seed) % (i + 1)), x = all[i];
+
+			all[i] = all[j];
+			all[j] = x;
+		}
+		for (uint32_t i = 0; i < k; i++)
+			out[all[i]] = true;
+		assert_int_equal(s.count, 24 - k);
+		for (uint32_t i = 0; i < 24; i++)
+			if (!out[i])
+				assert_int_equal(s.hosts[at++], i);
+		fabric_set_free(&s);
+	}
+}
+
+static void test_bad_exclude(void **state)
+{
+	static const char *const bad[][2] = {
+		{"", "'' does not say whom to exclude; expected K:SEED"},
+		{"5", "'5' does not say whom"},
+		{":5", "':5' does not say whom"},
+		{"x:5", "'x:5' does not say whom"},
+		{"99999999999999999999999999:5", "does not say whom"},
+		{"24:5", "24 of 24 hosts can not be excluded; expected at most 23"},
+		{"5:", "'' is no seed for exclude"},
+		{"5:x", "'x' is no seed for exclude"},
+	};
+	struct fabric_pgft t = tree(TREE);
+	struct fabric_tree fabric;
+
+	(void)state;
+	fabric_tree_init(&fabric, &t);
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct fabric_set s;
+		char why[256] = "";
+
+		assert_int_equal(fabric_set_exclude(&s, &fabric, bad[i][0], why, sizeof(why)),
+				 -EINVAL);
+		if (!strstr(why, bad[i][1]))
+			fail_msg("refused with \"%s\", without \"%s\"", why, bad[i][1]);
+		assert_null(s.hosts);
+	}
+}
+
+static void test_set_file(void **state)
+{
+	struct fabric_pgft t = tree(TREE);
+	uint32_t hosts[24], count, want[] = {2, 3, 5, 20};
+	struct fabric_tree fabric;
+	struct fabric_set s;
+	char why[256] = "";
+
+	(void)state;
+	fabric_tree_init(&fabric, &t);
+	assert_int_equal(fabric_tree_remove(&fabric, 7), 0);
+	FILE_OF("h20 slots=1\nh[2-3]\nh5:1\n");
+	assert_int_equal(fabric_set_file(&s, &fabric, path, why, sizeof(why)), 0);
+	assert_int_equal(s.count, 4);
+	assert_memory_equal(s.hosts, want, sizeof(want));
+	assert_int_equal(fabric_order_of(&fabric, &s, "compact", hosts, &count, why, sizeof(why)),
+			 0);
+	assert_int_equal(count, 4);
+	assert_memory_equal(hosts, want, sizeof(want));
+	/* An order of these, and of others. */
+	assert_int_equal(
+		fabric_order_of(&fabric, &s, FILE_OF("h5\nh20\n"), hosts, &count, why, sizeof(why)),
+		0);
+	assert_int_equal(count, 2);
+	assert_int_equal(hosts[0], 5);
+	assert_int_equal(
+		fabric_order_of(&fabric, &s, FILE_OF("h5\nh6\n"), hosts, &count, why, sizeof(why)),
+		-EINVAL);
+	assert_non_null(
+		strstr(why, "'h6' does not take part; expected one of the 4 hosts that do"));
+	fabric_set_free(&s);
+	FILE_OF("h20\nh7\n");
+	assert_int_equal(fabric_set_file(&s, &fabric, path, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "line 2 of '"));
+	assert_non_null(strstr(why, "'h7' is missing in this fabric"));
+	assert_null(s.hosts);
+	fabric_tree_free(&fabric);
+}
+
+/* ---- the adversary ---- */
+
+/* For the ring in this order: of each leaf, the most flows on one of its up-going ports; of these
+ * the least. */
+static uint32_t least_leaf_port(const struct fabric_pgft *t, const uint32_t *hosts, uint32_t n)
+{
+	uint32_t ports = fabric_up_ports(t, 1), leaves = t->nodes[1] / t->W[1], least = n;
+	uint32_t *flows = calloc((size_t)leaves * ports, sizeof(*flows));
+
+	assert_non_null(flows);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t from = hosts[i] / t->m[1], to = hosts[(i + 1) % n];
+
+		if (from != to / t->m[1])
+			flows[from * ports + to / t->W[1] % ports]++;
+	}
+	for (uint32_t leaf = 0; leaf < leaves; leaf++) {
+		uint32_t most = 0;
+
+		for (uint32_t q = 0; q < ports; q++)
+			if (flows[leaf * ports + q] > most)
+				most = flows[leaf * ports + q];
+		least = most < least ? most : least;
+	}
+	free(flows);
+	return least;
+}
+
+static void check_permutation(const struct fabric_set *s, const uint32_t *hosts, uint32_t count)
+{
+	uint8_t *seen = calloc(1, s->hosts[s->count - 1] + 1);
+
+	assert_non_null(seen);
+	assert_int_equal(count, s->count);
+	for (uint32_t i = 0; i < s->count; i++)
+		seen[s->hosts[i]] = 1;
+	for (uint32_t i = 0; i < count; i++) {
+		assert_true(hosts[i] <= s->hosts[s->count - 1] && seen[hosts[i]]);
+		seen[hosts[i]] = 0;
+	}
+	free(seen);
+}
+
+static void test_adversarial(void **state)
+{
+	static const struct {
+		const char *tree;
+		uint32_t degree;
+	} known[] = {
+		{"2;12,12;1,6;1,2", 11},          {"2;18,18;1,9;1,2", 17},
+		{"3;12,12,12;1,12,6;1,1,2", 12},  {"3;18,18,6;1,18,3;1,1,6", 18},
+		{"3;18,18,36;1,18,18;1,1,1", 18}, {"2;4,8;1,4;1,1", 4},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(known); i++) {
+		struct fabric_pgft t = tree(known[i].tree);
+		uint32_t *hosts = malloc(fabric_hosts(&t) * sizeof(*hosts)), count;
+		char why[256];
+
+		assert_non_null(hosts);
+		assert_int_equal(fabric_order(&t, "adversarial", hosts, &count, why, sizeof(why)),
+				 0);
+		assert_int_equal(least_leaf_port(&t, hosts, count), known[i].degree);
+		free(hosts);
+	}
+}
+
+/* Of any tree and any part of it, it is an order. */
+static void test_adversarial_parts(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(trees); i++) {
+		struct fabric_pgft t = tree(trees[i]);
+		uint32_t n = fabric_hosts(&t), hosts[256], count;
+		struct fabric_tree fabric;
+		char why[256], text[40];
+
+		fabric_tree_init(&fabric, &t);
+		for (uint32_t k = 0; k < n; k++) {
+			struct fabric_set s;
+			int ret;
+
+			snprintf(text, sizeof(text), "%u:%zu", k, i);
+			assert_int_equal(fabric_set_exclude(&s, &fabric, text, why, sizeof(why)),
+					 0);
+			ret = fabric_order_of(&fabric, &s, "adversarial", hosts, &count, why,
+					      sizeof(why));
+			assert_int_equal(ret, t.h < 2 ? -EINVAL : 0);
+			if (!ret)
+				check_permutation(&s, hosts, count);
+			fabric_set_free(&s);
+		}
+	}
+}
+
 static int setup(void **state)
 {
 	int fd;
@@ -215,6 +466,9 @@ int main(void)
 		cmocka_unit_test(test_no_order),      cmocka_unit_test(test_files),
 		cmocka_unit_test(test_bad_files),     cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_huge_lines),    cmocka_unit_test(test_full_file),
+		cmocka_unit_test(test_set_all),       cmocka_unit_test(test_exclude),
+		cmocka_unit_test(test_bad_exclude),   cmocka_unit_test(test_set_file),
+		cmocka_unit_test(test_adversarial),   cmocka_unit_test(test_adversarial_parts),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 src=$here/../../src
 out=${FUZZ_OUT:-$here/../../build/fuzz}
 clang=${CLANG:-clang}
-targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram rd pgft msg}
+targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram rd pgft msg lft net}
 
 case ${1:-10000000} in
 --build-only | --minimise) mode=${1#--} runs=0 ;;
@@ -38,6 +38,8 @@ max_len() {
 	rd) echo 1100 ;;
 	pgft) echo 256 ;;
 	msg) echo 300 ;;
+	lft) echo 2048 ;;
+	net) echo 2048 ;;
 	*)
 		echo "no such target: $1" >&2
 		exit 2
@@ -48,7 +50,9 @@ max_len() {
 # What a target is linked with: the folder of its parser, and what that one uses.
 build() {
 	case $1 in
-	pgft) set -- "$1" "$src"/fabric/*.c "$src/util/util_rand.c" -lm ;;
+	# Without the page, which CMake makes a part of.
+	pgft | lft | net) set -- "$1" "$src"/fabric/fabric_[!p]*.c "$src/fabric/fabric_pgft.c" \
+		"$src/util/util_rand.c" -lm ;;
 	msg) set -- "$1" "$src"/msg/msg_wire.c ;;
 	*) set -- "$1" "$src"/wire/*.c ;;
 	esac

@@ -1,0 +1,209 @@
+/* weft fabric check, weft fabric convert: what a fabric is. */
+#include "cli_fabric.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "fabric_net.h"
+#include "fabric_rlft.h"
+
+static const char check_help[] =
+	"Usage: weft fabric check --pgft SPEC | --topology FILE [OPTIONS]\n"
+	"\n"
+	"Says which fat tree a fabric is, whatever the order of its cabling; what is missing or\n"
+	"plugged in wrongly, by name; whether it is a real-life fat tree, on which D-Mod-K has no\n"
+	"hot spots, and if not, which rule is broken where; and whether every host reaches every\n"
+	"other. Exit code 1: something of this is wrong.\n"
+	"\n"
+	"Options:\n" CLI_FABRIC_TREE_HELP "  --json             print JSON\n"
+	"  -h, --help         this text\n"
+	"\n"
+	"Examples:\n"
+	"  ibnetdiscover | weft fabric check --topology -\n"
+	"  weft fabric check --pgft \"2;12,12;1,12;1,2\"\n";
+
+static const char convert_help[] =
+	"Usage: weft fabric convert --pgft SPEC | --topology FILE --to FORMAT [OPTIONS]\n"
+	"\n"
+	"Writes a fabric as\n"
+	"  ibnetdiscover   text that ibsim and other tools read\n"
+	"  pgft            the tuple\n"
+	"\n"
+	"Options:\n" CLI_FABRIC_TREE_HELP "  --to FORMAT        one of the above\n"
+	"  -o, --output FILE  write to FILE\n"
+	"  -h, --help         this text\n"
+	"\n"
+	"Example:\n"
+	"  weft fabric convert --pgft \"2;4,4;1,2;1,2\" --to ibnetdiscover >x.net; ibsim -s "
+	"x.net\n";
+
+/* Pairs of hosts between which there is no way. */
+static uint64_t unreachable(const struct cli_fabric *f)
+{
+	uint32_t n = fabric_hosts(&f->tree.pgft);
+	uint64_t lost = 0;
+	bool up;
+
+	if (fabric_tree_whole(&f->tree))
+		return 0;
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t j = 0; fabric_tree_has_node(&f->tree, i) && j < n; j++)
+			lost += i != j && fabric_tree_has_node(&f->tree, j) &&
+				fabric_routes_step(&f->routes, i, j, 0, &up) == FABRIC_NONE;
+	return lost;
+}
+
+static json_t *sentences(const struct fabric_defects *d)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < d->kept; i++)
+		json_array_append_new(list, json_string(d->text[i]));
+	return list;
+}
+
+static json_t *rules(const struct fabric_rlft *r)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < r->count; i++)
+		json_array_append_new(list, json_string(r->broken[i].text));
+	return list;
+}
+
+static void print_json(const struct cli_fabric *f, const struct fabric_rlft *r, uint64_t lost)
+{
+	const struct fabric_tree *t = &f->tree;
+	char tuple[FABRIC_TUPLE_MAX];
+	json_t *j;
+
+	fabric_pgft_print(&t->pgft, tuple);
+	j = json_pack("{s:s, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:o}", "pgft", tuple,
+		      "hosts", (json_int_t)fabric_hosts(&t->pgft), "switches",
+		      (json_int_t)(fabric_nodes(&t->pgft) - fabric_hosts(&t->pgft)), "cables",
+		      (json_int_t)fabric_cables(&t->pgft), "whole", fabric_tree_whole(t),
+		      "nodes_missing", (json_int_t)t->n_nodes_gone, "cables_missing",
+		      (json_int_t)t->n_cables_gone, "pairs_without_a_way", (json_int_t)lost,
+		      "n_defects", (json_int_t)f->defects.count, "defects", sentences(&f->defects),
+		      "rlft", r->count == 0, "rules_broken", rules(r));
+	json_dumpf(j, stdout, JSON_INDENT(2));
+	putchar('\n');
+	json_decref(j);
+}
+
+static void print_text(const struct cli_fabric *f, const struct fabric_rlft *r, uint64_t lost)
+{
+	const struct fabric_tree *t = &f->tree;
+	char tuple[FABRIC_TUPLE_MAX];
+
+	fabric_pgft_print(&t->pgft, tuple);
+	printf("%s: %u hosts, %u switches, %u cables\n", tuple, fabric_hosts(&t->pgft),
+	       fabric_nodes(&t->pgft) - fabric_hosts(&t->pgft), fabric_cables(&t->pgft));
+	for (uint32_t i = 0; i < f->defects.kept; i++)
+		printf("defect: %s\n", f->defects.text[i]);
+	if (f->defects.kept < f->defects.count)
+		printf("... and %u more\n", f->defects.count - f->defects.kept);
+	if (!fabric_tree_whole(t))
+		printf("missing: %u nodes, %u cables\n", t->n_nodes_gone, t->n_cables_gone);
+	if (lost)
+		printf("no way: between %" PRIu64 " pairs of hosts\n", lost);
+	for (uint32_t i = 0; i < r->count; i++)
+		printf("no RLFT: %s\n", r->broken[i].text);
+	if (!r->count && fabric_tree_whole(t) && !f->defects.count)
+		printf("a whole real-life fat tree: with D-Mod-K and in routing order no shift has "
+		       "a hot spot\n");
+}
+
+static int check(struct cli_fabric_args *a)
+{
+	struct cli_fabric f = {0};
+	struct fabric_rlft r;
+	uint64_t lost = 0;
+	int code = cli_fabric_open(&f, a);
+
+	if (!code)
+		code = cli_fabric_routes(&f, a);
+	if (!code) {
+		fabric_rlft_check(&f.tree.pgft, &r);
+		lost = unreachable(&f);
+		if (a->json)
+			print_json(&f, &r, lost);
+		else
+			print_text(&f, &r, lost);
+		code = cli_finish(r.count || lost || f.defects.count || !fabric_tree_whole(&f.tree)
+					  ? CLI_FAILED
+					  : CLI_OK);
+	}
+	cli_fabric_close(&f);
+	return code;
+}
+
+int cli_fabric_check(int argc, char **argv)
+{
+	static const struct option options[] = {
+		CLI_FABRIC_TREE_OPTIONS, {"json", no_argument, NULL, CLI_FABRIC_JSON}, {0}};
+	struct cli_fabric_args a = {0};
+	int opt, code;
+
+	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(check_help, stdout);
+			return cli_finish(CLI_OK);
+		}
+		if (!cli_fabric_take(&a, opt))
+			return cli_try_help();
+	}
+	code = cli_fabric_end(argc, argv);
+	return code ? code : check(&a);
+}
+
+static int convert(const struct cli_fabric_args *a, const char *format, const char *path)
+{
+	struct cli_fabric f = {0};
+	char tuple[FABRIC_TUPLE_MAX];
+	int code = cli_fabric_open(&f, a), err = 0;
+	FILE *to = code ? NULL : cli_fabric_create(path);
+
+	if (!code && !to)
+		code = CLI_USAGE;
+	if (!code) {
+		if (!strcmp(format, "pgft")) {
+			fabric_pgft_print(&f.tree.pgft, tuple);
+			fprintf(to, "%s\n", tuple);
+		} else {
+			err = fabric_net_write(&f.tree, to);
+		}
+		code = cli_fabric_written(to, path, err);
+	}
+	cli_fabric_close(&f);
+	return code;
+}
+
+int cli_fabric_convert(int argc, char **argv)
+{
+	static const struct option options[] = {CLI_FABRIC_TREE_OPTIONS,
+						{"to", required_argument, NULL, CLI_FABRIC_OWN},
+						{"output", required_argument, NULL, 'o'},
+						{0}};
+	const char *format = NULL, *path = NULL;
+	struct cli_fabric_args a = {0};
+	int opt, code;
+
+	while ((opt = getopt_long(argc, argv, "ho:", options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(convert_help, stdout);
+			return cli_finish(CLI_OK);
+		}
+		if (opt == 'o')
+			path = optarg;
+		else if (opt == CLI_FABRIC_OWN)
+			format = optarg;
+		else if (!cli_fabric_take(&a, opt))
+			return cli_try_help();
+	}
+	code = cli_fabric_end(argc, argv);
+	if (!code && (!format || (strcmp(format, "pgft") && strcmp(format, "ibnetdiscover"))))
+		code = cli_error("--to is ibnetdiscover or pgft");
+	return code ? code : convert(&a, format, path);
+}

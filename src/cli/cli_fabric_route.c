@@ -1,0 +1,320 @@
+/* weft fabric route, weft fabric order: what others are to use. */
+#include "cli_fabric.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "fabric_launch.h"
+#include "fabric_lft.h"
+#include "util_clock.h"
+
+static const char route_help[] =
+	"Usage: weft fabric route --pgft SPEC | --topology FILE [OPTIONS]\n"
+	"\n"
+	"Computes the tables of all switches. Where nodes or cables are missing they lead around\n"
+	"them, up and then down only, so that they can not deadlock. Without --opensm or --lfts "
+	"only\n"
+	"a summary is printed.\n"
+	"\n"
+	"Options:\n" CLI_FABRIC_TREE_HELP CLI_FABRIC_ROUTE_HELP
+	"  --opensm DIR       write DIR/lfts (opensm -R file -U lfts), DIR/guid2lid (into its\n"
+	"                     OSM_CACHE_DIR, with -x and without -r), DIR/roots (-a), DIR/cas "
+	"(-u)\n"
+	"                     and DIR/ca-order\n"
+	"  --lfts FILE        write only the tables\n"
+	"  --json             print the summary as JSON\n"
+	"  -h, --help         this text\n"
+	"\n"
+	"Examples:\n"
+	"  weft fabric route --topology net --opensm dir\n"
+	"  weft fabric route --topology net --hosts job --routing compact --opensm dir\n"
+	"  weft fabric route --pgft \"3;100,100,100;1,100,100;1,1,1\"    a million hosts\n";
+
+static const char order_help[] =
+	"Usage: weft fabric order --pgft SPEC | --topology FILE [OPTIONS]\n"
+	"\n"
+	"Writes which host each rank runs on, for a launcher:\n"
+	"  names              a host per line (if --as is not given)\n"
+	"  openmpi-rankfile   mpirun --rankfile F\n"
+	"  openmpi            mpirun --hostfile F\n"
+	"  mpich              mpiexec -f F\n"
+	"  slurm              SLURM_HOSTFILE=F srun --distribution=arbitrary\n"
+	"  slurm-topology     Slurm's topology.conf\n"
+	"  opensm             the order of hosts that OpenSM's ftree counts in\n"
+	"\n"
+	"Options:\n" CLI_FABRIC_TREE_HELP
+	"  --exclude K:SEED   all hosts take part but K random ones\n"
+	"  --hosts FILE       ... or those that are named in FILE, a hostfile\n"
+	"  --order O          routing (if not given), the order of the tree; random:SEED;\n"
+	"                     adversarial; file:F\n"
+	"  --as FORMAT        one of the above\n"
+	"  -o, --output FILE  write to FILE\n"
+	"  -h, --help         this text\n"
+	"\n"
+	"Example:\n"
+	"  weft fabric order --topology net --hosts job --as openmpi-rankfile -o ranks\n";
+
+/* ---- route ---- */
+
+struct summary {
+	uint64_t entries, without, used, most, least;
+	double ms;
+};
+
+/* Every table once, none kept: how many entries, and how evenly they use the cables that go up. */
+static int survey(const struct cli_fabric *f, struct summary *s)
+{
+	const struct fabric_pgft *t = &f->tree.pgft;
+	size_t n = fabric_routes_entries(&f->routes);
+	uint16_t *row = malloc(n * sizeof(*row));
+	uint32_t *use = calloc(UINT16_MAX + 1, sizeof(*use));
+	/* By the formula, alike switches have the same table. */
+	bool alike = !f->routes.table && f->routes.rule.kind == FABRIC_DMODK;
+	uint64_t start = util_now_ns();
+	int err = row && use ? 0 : -ENOMEM;
+
+	s->least = UINT64_MAX;
+	for (uint32_t i = fabric_hosts(t); !err && i < fabric_nodes(t); i++) {
+		uint32_t level = fabric_node(t, i).level;
+		uint32_t down = fabric_down_ports(t, level), up = fabric_up_ports(t, level);
+
+		if (!fabric_tree_has_node(&f->tree, i))
+			continue;
+		if (alike && fabric_node(t, i).index % t->W[level])
+			continue;
+		err = fabric_routes_row(&f->routes, i, row);
+		if (err)
+			break;
+		for (size_t k = 0; k < n; k++)
+			use[row[k]]++;
+		s->entries += n * (alike ? t->W[level] : 1);
+		s->without += use[0];
+		for (uint32_t port = 1; port <= down + up && port <= UINT16_MAX; port++) {
+			uint32_t c = fabric_tree_cable_at(&f->tree, i, port);
+
+			if (c == FABRIC_NONE || fabric_tree_upper_port(&f->tree, c) == port)
+				continue;
+			s->most = use[port] > s->most ? use[port] : s->most;
+			s->least = use[port] < s->least ? use[port] : s->least;
+		}
+		memset(use, 0, (down + up + 1) * sizeof(*use));
+	}
+	free(row);
+	free(use);
+	s->ms = (double)(util_now_ns() - start) / 1e6;
+	return err;
+}
+
+static void print_summary(const struct cli_fabric *f, const struct summary *s, bool json)
+{
+	char tuple[FABRIC_TUPLE_MAX];
+	json_t *j;
+
+	fabric_pgft_print(&f->tree.pgft, tuple);
+	if (json) {
+		j = json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "pgft", tuple, "entries",
+			      (json_int_t)s->entries, "without_a_way", (json_int_t)s->without,
+			      "most_per_up_link", (json_int_t)s->most, "least_per_up_link",
+			      (json_int_t)(s->least == UINT64_MAX ? 0 : s->least), "ms", s->ms,
+			      "max_rss_kb", (json_int_t)cli_fabric_rss_kb());
+		json_dumpf(j, stdout, JSON_INDENT(2));
+		putchar('\n');
+		json_decref(j);
+		return;
+	}
+	printf("%s: %" PRIu64 " entries of tables in %.1f ms", tuple, s->entries, s->ms);
+	if (s->without)
+		printf(", %" PRIu64 " without a way", s->without);
+	putchar('\n');
+	if (s->least != UINT64_MAX)
+		printf("destinations per up-going link: %" PRIu64 " to %" PRIu64 "\n", s->least,
+		       s->most);
+}
+
+static int write_order(const struct cli_fabric *f, FILE *to)
+{
+	char why[512];
+
+	return fabric_launch_write(to, FABRIC_LAUNCH_OPENSM, &f->tree, f->order, f->ranks,
+				   f->routes.rule.lmc, why, sizeof(why));
+}
+
+/* One file of the directory. */
+static int write_one(const struct cli_fabric *f, const char *dir, int which)
+{
+	static const char *const names[] = {"lfts", "guid2lid", "roots", "cas", "ca-order"};
+	char path[PATH_MAX];
+	FILE *to;
+	int err;
+
+	if (snprintf(path, sizeof(path), "%s/%s", dir, names[which]) >= (int)sizeof(path))
+		return cli_error("the name of the directory is too long");
+	to = cli_fabric_create(path);
+	if (!to)
+		return CLI_FAILED;
+	switch (which) {
+	case 0:
+		err = fabric_lft_write(&f->routes, false, to);
+		break;
+	case 1:
+		err = fabric_lft_write_lids(&f->tree, f->routes.rule.lmc, to);
+		break;
+	case 2:
+		err = fabric_lft_write_roots(&f->tree, to);
+		break;
+	case 3:
+		err = fabric_lft_write_hosts(&f->tree, to);
+		break;
+	default:
+		err = write_order(f, to);
+	}
+	return cli_fabric_written(to, path, err);
+}
+
+static int write_opensm(const struct cli_fabric *f, const char *dir)
+{
+	int code = CLI_OK;
+	char why[512];
+
+	if (fabric_lft_check(&f->tree, f->routes.rule.lmc, why, sizeof(why)))
+		return cli_error("%s", why);
+	if (mkdir(dir, 0777) && errno != EEXIST)
+		return cli_error("cannot make the directory %s: %s", dir, strerror(errno));
+	for (int i = 0; !code && i < 5; i++)
+		code = write_one(f, dir, i);
+	return code;
+}
+
+static int write_lfts(const struct cli_fabric *f, const char *path)
+{
+	char why[512];
+	FILE *to;
+
+	if (fabric_lft_check(&f->tree, f->routes.rule.lmc, why, sizeof(why)))
+		return cli_error("%s", why);
+	to = cli_fabric_create(path);
+	return to ? cli_fabric_written(to, path, fabric_lft_write(&f->routes, true, to))
+		  : CLI_FAILED;
+}
+
+static int route(const struct cli_fabric_args *a, const char *dir, const char *lfts)
+{
+	struct cli_fabric f = {0};
+	struct summary s = {0};
+	int code = cli_fabric_open(&f, a), err;
+
+	if (!code)
+		code = cli_fabric_routes(&f, a);
+	if (!code)
+		code = cli_fabric_ranks(&f, a);
+	if (!code && dir)
+		code = write_opensm(&f, dir);
+	if (!code && lfts)
+		code = write_lfts(&f, lfts);
+	if (!code && !dir && !lfts) {
+		err = survey(&f, &s);
+		if (err)
+			code = cli_error("cannot compute routes: %s", strerror(-err));
+		else
+			print_summary(&f, &s, a->json);
+	}
+	cli_fabric_close(&f);
+	return code ? code : cli_finish(CLI_OK);
+}
+
+int cli_fabric_route(int argc, char **argv)
+{
+	static const struct option options[] = {
+		CLI_FABRIC_TREE_OPTIONS,
+		CLI_FABRIC_ROUTE_OPTIONS,
+		{"json", no_argument, NULL, CLI_FABRIC_JSON},
+		{"opensm", required_argument, NULL, CLI_FABRIC_OWN},
+		{"lfts", required_argument, NULL, CLI_FABRIC_OWN + 1},
+		{0}};
+	const char *dir = NULL, *lfts = NULL;
+	struct cli_fabric_args a = {0};
+	int opt, code;
+
+	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(route_help, stdout);
+			return cli_finish(CLI_OK);
+		}
+		if (opt == CLI_FABRIC_OWN)
+			dir = optarg;
+		else if (opt == CLI_FABRIC_OWN + 1)
+			lfts = optarg;
+		else if (!cli_fabric_take(&a, opt))
+			return cli_try_help();
+	}
+	code = cli_fabric_end(argc, argv);
+	return code ? code : route(&a, dir, lfts);
+}
+
+/* ---- order ---- */
+
+static int order(const struct cli_fabric_args *a, enum fabric_launch kind, const char *path)
+{
+	struct cli_fabric f = {0};
+	int code = cli_fabric_open(&f, a), err;
+	char why[512] = "";
+	FILE *to;
+
+	if (!code)
+		code = cli_fabric_routes(&f, a);
+	if (!code)
+		code = cli_fabric_ranks(&f, a);
+	if (!code) {
+		to = cli_fabric_create(path);
+		err = to ? fabric_launch_write(to, kind, &f.tree, f.order, f.ranks, 0, why,
+					       sizeof(why))
+			 : 0;
+		if (!to)
+			code = CLI_FAILED;
+		else if (err && err != -EIO)
+			code = cli_error("%s", why);
+		else
+			code = cli_fabric_written(to, path, err);
+	}
+	cli_fabric_close(&f);
+	return code;
+}
+
+int cli_fabric_order(int argc, char **argv)
+{
+	static const struct option options[] = {
+		CLI_FABRIC_TREE_OPTIONS,
+		{"exclude", required_argument, NULL, CLI_FABRIC_EXCLUDE},
+		{"hosts", required_argument, NULL, CLI_FABRIC_HOSTS},
+		{"order", required_argument, NULL, CLI_FABRIC_ORDER},
+		{"as", required_argument, NULL, CLI_FABRIC_OWN},
+		{"output", required_argument, NULL, 'o'},
+		{0}};
+	enum fabric_launch kind = FABRIC_LAUNCH_NAMES;
+	struct cli_fabric_args a = {0};
+	const char *path = NULL;
+	char why[512];
+	int opt, code;
+
+	while ((opt = getopt_long(argc, argv, "ho:", options, NULL)) != -1) {
+		if (opt == 'h') {
+			fputs(order_help, stdout);
+			return cli_finish(CLI_OK);
+		}
+		if (opt == 'o') {
+			path = optarg;
+		} else if (opt == CLI_FABRIC_OWN) {
+			if (fabric_launch_parse(&kind, optarg, why, sizeof(why)))
+				return cli_error("--as: %s", why);
+		} else if (!cli_fabric_take(&a, opt)) {
+			return cli_try_help();
+		}
+	}
+	code = cli_fabric_end(argc, argv);
+	return code ? code : order(&a, kind, path);
+}

@@ -1,0 +1,275 @@
+#include "fabric_launch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fabric_lft.h"
+#include "fabric_text.h"
+
+struct writer {
+	FILE *to;
+	enum fabric_launch kind;
+	const struct fabric_tree *t;
+	const uint32_t *hosts;
+	uint32_t count;
+	uint32_t lmc;
+	char *why;
+	size_t why_size;
+};
+
+/* ---- names ---- */
+
+static const char *const kinds[] = {
+	[FABRIC_LAUNCH_NAMES] = "names",     [FABRIC_LAUNCH_RANKFILE] = "openmpi-rankfile",
+	[FABRIC_LAUNCH_OPENMPI] = "openmpi", [FABRIC_LAUNCH_MPICH] = "mpich",
+	[FABRIC_LAUNCH_SLURM] = "slurm",     [FABRIC_LAUNCH_TOPOLOGY] = "slurm-topology",
+	[FABRIC_LAUNCH_OPENSM] = "opensm",
+};
+
+int fabric_launch_parse(enum fabric_launch *kind, const char *text, char *why, size_t why_size)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (!strcmp(text, kinds[i])) {
+			*kind = (enum fabric_launch)i;
+			return 0;
+		}
+	return fabric_refuse(why, why_size,
+			     "%s is no format for an order; known are names, openmpi-rankfile, "
+			     "openmpi, mpich, slurm, slurm-topology and opensm",
+			     fabric_quote(text).text);
+}
+
+/* Letters, digits, '.', '-' and '_' are a name to every launcher. */
+static bool is_plain(const char *name)
+{
+	if (!*name || *name == '-')
+		return false;
+	for (; *name; name++) {
+		char c = *name;
+
+		if (!((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+		      c == '.' || c == '-' || c == '_'))
+			return false;
+	}
+	return true;
+}
+
+/* Where the ports of a host are end-ports by themselves, they are called host/2: to a launcher it
+ * is the same host. */
+static int host_name(const struct writer *w, uint32_t host, char name[FABRIC_TREE_NAME_MAX])
+{
+	char *port;
+
+	fabric_tree_name(w->t, host, name);
+	port = w->t->by_port ? strrchr(name, '/') : NULL;
+	if (port)
+		*port = '\0';
+	if (is_plain(name))
+		return 0;
+	return fabric_refuse(
+		w->why, w->why_size,
+		"host %u is called %s, which no launcher would read; expected letters, "
+		"digits, '.', '-' and '_'",
+		host, fabric_quote(name).text);
+}
+
+/* Two ranks of a host, one for each of its ports, must not be bound to the same core. */
+static uint32_t slot_of(const struct writer *w, uint32_t host)
+{
+	uint32_t port = w->t->by_port ? w->t->lower_port[host] : 0;
+
+	return port ? port - 1 : 0;
+}
+
+/* ---- rank by rank ---- */
+
+static void write_rank(const struct writer *w, uint32_t rank, const char *name)
+{
+	switch (w->kind) {
+	case FABRIC_LAUNCH_RANKFILE:
+		fprintf(w->to, "rank %u=%s slot=%u\n", rank, name, slot_of(w, w->hosts[rank]));
+		break;
+	case FABRIC_LAUNCH_OPENMPI:
+		fprintf(w->to, "%s slots=1\n", name);
+		break;
+	case FABRIC_LAUNCH_MPICH:
+		fprintf(w->to, "%s:1\n", name);
+		break;
+	default:
+		fprintf(w->to, "%s\n", name);
+	}
+}
+
+static int write_ranks(const struct writer *w)
+{
+	char name[FABRIC_TREE_NAME_MAX];
+
+	for (uint32_t r = 0; r < w->count; r++) {
+		int ret = host_name(w, w->hosts[r], name);
+
+		if (ret)
+			return ret;
+		write_rank(w, r, name);
+	}
+	return 0;
+}
+
+/* ---- OpenSM ---- */
+
+/* The one that it has in the network, else the one that our tables would give it. */
+static uint32_t lid_of(const struct writer *w, uint32_t host)
+{
+	uint32_t lmc, lid = fabric_tree_lid(w->t, host, &lmc);
+
+	return lid ? lid : fabric_lid(&w->t->pgft, w->lmc, host);
+}
+
+static int write_ca(const struct writer *w, uint32_t host)
+{
+	char name[FABRIC_TREE_NAME_MAX];
+	uint32_t lid = lid_of(w, host);
+	int ret = host_name(w, host, name);
+
+	if (ret)
+		return ret;
+	if (lid > FABRIC_LID_MAX)
+		return fabric_refuse(w->why, w->why_size,
+				     "host %s would have LID %u; the last is %u", name, lid,
+				     FABRIC_LID_MAX);
+	fprintf(w->to, "0x%04x\t%s\n", lid, name);
+	return 0;
+}
+
+static bool ascends(const struct writer *w)
+{
+	for (uint32_t r = 1; r < w->count; r++)
+		if (w->hosts[r] <= w->hosts[r - 1])
+			return false;
+	return true;
+}
+
+static void write_dummies(const struct writer *w, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		fputs("0xFFFF\tDUMMY\n", w->to);
+}
+
+static int write_ca_order(const struct writer *w)
+{
+	bool whole = ascends(w);
+	uint32_t next = 0;
+
+	for (uint32_t r = 0; r < w->count; r++) {
+		int ret;
+
+		if (whole)
+			write_dummies(w, w->hosts[r] - next);
+		ret = write_ca(w, w->hosts[r]);
+		if (ret)
+			return ret;
+		next = w->hosts[r] + 1;
+	}
+	if (whole)
+		write_dummies(w, fabric_hosts(&w->t->pgft) - next);
+	return 0;
+}
+
+/* ---- Slurm's topology ---- */
+
+static int ascending(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* The leaf of a host that it is most naturally known by: with several, the first that is there. A
+ * name that Slurm would not read is replaced by the one that the tuple gives. */
+static void leaf_name(const struct writer *w, uint32_t subtree, char name[FABRIC_TREE_NAME_MAX])
+{
+	const struct fabric_pgft *t = &w->t->pgft;
+	struct fabric_node n = {1, subtree * t->W[1]};
+
+	for (uint32_t b = 0; b < t->W[1]; b++) {
+		struct fabric_node other = {1, subtree * t->W[1] + b};
+
+		if (fabric_tree_has_node(w->t, fabric_number(t, other))) {
+			n = other;
+			break;
+		}
+	}
+	fabric_tree_name(w->t, fabric_number(t, n), name);
+	if (!is_plain(name))
+		fabric_name(n, name);
+}
+
+static void subtree_name(const struct writer *w, uint32_t l, uint32_t subtree,
+			 char name[FABRIC_TREE_NAME_MAX])
+{
+	if (l == 1)
+		leaf_name(w, subtree, name);
+	else
+		snprintf(name, FABRIC_TREE_NAME_MAX, "t%u.%u", l, subtree);
+}
+
+/* The line of one sub-tree, whose hosts begin at sorted[from]. Returns where the next one's do. */
+static uint32_t write_subtree(const struct writer *w, const uint32_t *sorted, uint32_t from,
+			      uint32_t l, int *ret)
+{
+	const struct fabric_pgft *t = &w->t->pgft;
+	uint32_t subtree = sorted[from] / t->M[l], i = from, child = FABRIC_NONE;
+	char name[FABRIC_TREE_NAME_MAX];
+
+	subtree_name(w, l, subtree, name);
+	fprintf(w->to, "SwitchName=%s %s=", name, l == 1 ? "Nodes" : "Switches");
+	for (; !*ret && i < w->count && sorted[i] / t->M[l] == subtree; i++) {
+		if (sorted[i] / t->M[l - 1] == child)
+			continue;
+		child = sorted[i] / t->M[l - 1];
+		if (l == 1)
+			*ret = host_name(w, child, name);
+		else
+			subtree_name(w, l - 1, child, name);
+		fprintf(w->to, "%s%s", i == from ? "" : ",", name);
+	}
+	fputc('\n', w->to);
+	return i;
+}
+
+static int write_topology(const struct writer *w)
+{
+	uint32_t *sorted = malloc((w->count ? w->count : 1) * sizeof(*sorted));
+	int ret = 0;
+
+	if (!sorted) {
+		fabric_refuse(w->why, w->why_size, "no memory to sort %u hosts", w->count);
+		return -ENOMEM;
+	}
+	memcpy(sorted, w->hosts, w->count * sizeof(*sorted));
+	qsort(sorted, w->count, sizeof(*sorted), ascending);
+	for (uint32_t l = 1; l <= w->t->pgft.h; l++)
+		for (uint32_t i = 0; !ret && i < w->count;)
+			i = write_subtree(w, sorted, i, l, &ret);
+	free(sorted);
+	return ret;
+}
+
+int fabric_launch_write(FILE *to, enum fabric_launch kind, const struct fabric_tree *t,
+			const uint32_t *hosts, uint32_t count, uint32_t lmc, char *why,
+			size_t why_size)
+{
+	struct writer w = {to, kind, t, hosts, count, lmc, why, why_size};
+	int ret;
+
+	if (kind == FABRIC_LAUNCH_OPENSM)
+		ret = write_ca_order(&w);
+	else if (kind == FABRIC_LAUNCH_TOPOLOGY)
+		ret = write_topology(&w);
+	else
+		ret = write_ranks(&w);
+	if (ret || (fflush(to) == 0 && !ferror(to)))
+		return ret;
+	fabric_refuse(why, why_size, "can not write: %s", strerror(errno ? errno : EIO));
+	return -EIO;
+}

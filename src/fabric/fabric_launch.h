@@ -1,0 +1,45 @@
+/* Orders as launchers and subnet managers read them.
+ *
+ *	names              a host per line, rank by rank
+ *	openmpi-rankfile   rank 0=host slot=0
+ *	openmpi            hostfile of Open MPI: host slots=1
+ *	mpich              hostfile of MPICH: host:1
+ *	slurm              for SLURM_HOSTFILE and srun --distribution=arbitrary: a host per line
+ *	slurm-topology     topology.conf for the tree plugin: a line for each leaf with its hosts,
+ *	                   and for each sub-tree of the levels above it. These have many switches,
+ *	                   but the plugin knows one parent only: a sub-tree is one switch, t2.0
+ *	opensm             the order of CAs as OpenSM's ftree dumps it: 0x0001<TAB>host. If the
+ *	                   order is ascending, hosts that are left out are 0xFFFF<TAB>DUMMY, so that
+ *	                   each leaf has the same number of lines
+ *
+ * Hosts are named as in the fabric (fabric_tree_name).
+ */
+#ifndef WEFT_FABRIC_LAUNCH_H
+#define WEFT_FABRIC_LAUNCH_H
+
+#include <stdio.h>
+
+#include "fabric_tree.h"
+
+enum fabric_launch {
+	FABRIC_LAUNCH_NAMES,
+	FABRIC_LAUNCH_RANKFILE,
+	FABRIC_LAUNCH_OPENMPI,
+	FABRIC_LAUNCH_MPICH,
+	FABRIC_LAUNCH_SLURM,
+	FABRIC_LAUNCH_TOPOLOGY,
+	FABRIC_LAUNCH_OPENSM,
+};
+
+/* By the names above. Returns 0, or -EINVAL with one sentence in why. */
+int fabric_launch_parse(enum fabric_launch *kind, const char *text, char *why, size_t why_size);
+
+/* hosts[r] is the host of rank r. LIDs are those of the network if it has any, otherwise those that
+ * our tables give with this LMC (fabric_lft.h).
+ * Returns 0, or -EINVAL, -ENOMEM or -EIO with one sentence in why: of a name that a launcher could
+ * not read, of a LID beyond the last, of what can not be written. */
+int fabric_launch_write(FILE *to, enum fabric_launch kind, const struct fabric_tree *t,
+			const uint32_t *hosts, uint32_t count, uint32_t lmc, char *why,
+			size_t why_size);
+
+#endif

@@ -1,0 +1,133 @@
+#!/bin/bash
+# weft fabric: what it prints, what it writes, and what it says about bad input.
+. "$(dirname "$0")/lib.sh"
+
+fabric() { run "$WEFT" fabric "$@"; }
+value() { jq -r "$1" <<<"$out"; }
+
+# ---- what a fabric is ----
+fabric check --pgft '2;18,18;1,9;1,2'
+check_code 0
+check_has "$out" '324 hosts, 27 switches, 648 cables'
+fabric check --pgft '2;16,16;1,16;1,2'
+check_code 1
+check_has "$out" 'no RLFT'
+fabric check --json --pgft '3;18,18,6;1,18,3;1,1,6'
+check_code 0
+check_eq "$(value .hosts)" 1944
+check_eq "$(value .rlft)" true
+
+fabric convert --pgft '2;4,4;1,2;1,2' --to ibnetdiscover -o "$tmp/net"
+check_code 0
+fabric check --topology "$tmp/net"
+check_code 0
+check_has "$out" '2;4,4;1,2;1,2'
+fabric convert --topology "$tmp/net" --to pgft
+check_eq "$out" '2;4,4;1,2;1,2'
+fabric check --topology "$tmp/net" --without s2.1
+check_code 1
+check_has "$out" 'missing: 1 nodes, 8 cables'
+# A cable is gone from the file, at both of its ends.
+awk '/^(Switch|Ca)/ { node = $0 }
+	node ~ /"s1\.0"/ && /^\[5\]/ { next }
+	node ~ /"s2\.0"/ && /^\[1\]/ { next }
+	{ print }' "$tmp/net" >"$tmp/cut"
+fabric check --topology "$tmp/cut"
+check_code 1
+check_has "$out" 'defect:'
+
+# ---- hot spots ----
+fabric hsd --pgft '2;18,18;1,9;1,2' --cps shift --json
+check_code 0
+check_eq "$(value '[.avg_max_hsd,.max_hsd,.stages,.avg_max_up,.avg_max_down,.avg_max_leaf_up]|tostring')" \
+	'[1,1,323,1,1,1]'
+fabric hsd --pgft '2;18,18;1,9;1,2' --cps ring --order adversarial --json
+check_eq "$(value .max_hsd)" 17
+fabric hsd --pgft '2;12,12;1,6;1,2' --cps shift --exclude 24:1 --json
+check_true test "$(value '.avg_max_hsd > 1')" = true
+fabric hsd --pgft '2;12,12;1,6;1,2' --cps shift --exclude 24:1 --routing compact --json
+check_eq "$(value .max_hsd)" 1
+fabric hsd --pgft '2;12,12;1,6;1,2' --cps shift --order random:3 --hottest 2 --per-stage --json
+check_eq "$(value '.hottest|length')" 2
+check_eq "$(value '.hottest[0].degree == (.hottest[0].flows|length)')" true
+check_eq "$(value '.hottest[0].degree == .max_hsd')" true
+check_eq "$(value '.per_stage|length')" 143
+check_eq "$(value '([.per_stage[].max]|add/length) - .avg_max_hsd|fabs < 1e-9')" true
+printf '0>1 2>3\n0>2\n+ 1>3\n' >"$tmp/pattern"
+fabric hsd --pgft '1;4;1;1' --cps "file:$tmp/pattern" --json
+check_eq "$(value .stages)" 2
+
+# ---- orders and tables ----
+fabric order --pgft '2;2,2;1,1;1,2' --as openmpi-rankfile
+check_eq "$out" $'rank 0=h0 slot=0\nrank 1=h1 slot=0\nrank 2=h2 slot=0\nrank 3=h3 slot=0'
+fabric order --pgft '2;2,2;1,1;1,2' --as mpich --exclude 1:1
+check_eq "$(wc -l <<<"$out")" 3
+fabric order --pgft '2;2,2;1,1;1,2' --as slurm-topology
+check_has "$out" 'SwitchName='
+fabric route --pgft '2;4,4;1,2;1,2' --opensm "$tmp/sm"
+check_code 0
+for f in lfts guid2lid roots cas ca-order; do check_true test -s "$tmp/sm/$f"; done
+# Its own tables, read back, have the same hot spots as the formula.
+fabric route --pgft '2;4,4;1,2;1,2' --routing random:5 --lfts "$tmp/lfts"
+check_code 0
+fabric hsd --pgft '2;4,4;1,2;1,2' --cps shift --routing "file:$tmp/lfts" --json
+a=$out
+fabric hsd --pgft '2;4,4;1,2;1,2' --cps shift --routing random:5 --json
+check_eq "$a" "$out"
+fabric route --json --pgft '3;18,18,36;1,18,18;1,1,1'
+check_eq "$(value .entries)" 18895680
+
+# ---- simulation ----
+fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --bytes 32K --json
+check_code 0
+check_eq "$(value '.bytes')" $((16 * 15 * 32768))
+check_true test "$(value '.bandwidth > 0.9')" = true
+a=$(value '[.us,.events]|tostring')
+fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --bytes 32K --json
+check_eq "$(value '[.us,.events]|tostring')" "$a"
+fabric sim --pgft '2;4,4;1,2;1,2' --cps recdbl --progress exchange -q
+check_code 0
+
+# ---- pictures ----
+fabric draw --pgft '2;4,4;1,2;1,2' --cps shift --order random:1
+check_code 0
+check_true xmllint --noout "$tmp/out"
+fabric draw --pgft '2;4,4;1,2;1,2' --cps shift -o "$tmp/x.html"
+check_code 0
+check_true grep -q '"stages":\[{"name":"1 of 15"' "$tmp/x.html"
+
+# ---- bad input: one sentence, exit code 2 ----
+bad() { # WORDS that the sentence has; ARGUMENTS
+	local words=$1
+	shift
+	fabric "$@"
+	check_code 2
+	check_has "$err" "$words"
+	check_lacks "$err" $'\n'"weft"
+}
+bad 'either --pgft or --topology' hsd --cps shift
+bad 'weft fabric' check --pgft '2;18,18;1,9'
+bad 'weft fabric' check --pgft '2;0,18;1,9;1,2'
+bad 'cannot read' check --topology "$tmp/absent"
+head -c 300 "$tmp/net" >"$tmp/short"
+bad "$tmp/short:" check --topology "$tmp/short"
+bad 'what is exchanged' hsd --pgft '1;4;1;1'
+bad 'weft fabric hsd' hsd --pgft '1;4;1;1' --cps shft
+printf 'h0\nh1\nh0\n' >"$tmp/twice"
+bad "line 3 of" order --pgft '1;4;1;1' --order "file:$tmp/twice"
+printf 'h0\nnowhere\n' >"$tmp/where"
+bad "line 2 of" hsd --pgft '1;4;1;1' --cps shift --hosts "$tmp/where"
+printf '0>1\n0>9\n' >"$tmp/far"
+bad "$tmp/far:2" hsd --pgft '1;4;1;1' --cps "file:$tmp/far"
+bad 'no node or cable' check --pgft '1;4;1;1' --without s9.9
+bad 'ecmp' hsd --pgft '1;4;1;1' --cps shift --routing ecmp
+bad 'not' sim --pgft '1;4;1;1' --cps shift --bytes lots
+printf 'Unicast lids\n0x0001 xyz\n' >"$tmp/lfts"
+bad "$tmp/lfts:" hsd --pgft '1;4;1;1' --cps shift --routing "file:$tmp/lfts"
+
+for c in check route order hsd sim draw convert; do
+	fabric $c --help
+	check_code 0
+	check_has "$out" "Usage: weft fabric $c"
+done
+finish
