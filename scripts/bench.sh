@@ -19,6 +19,7 @@ installed) in build/bench.
   --quick     three minutes instead of fifteen
   --mpi       MPI only (src/bench/bench_mpi.sh measures single parts of it)
   --no-mpi    without MPI: half a minute, or five
+  --fabric    fat trees only (src/bench/bench_fabric.sh)
   --hop       a router namespace between the two hosts
   --raw       sockets only, without the software RNIC
   --no-pin    let the scheduler place the processes
@@ -27,14 +28,15 @@ installed) in build/bench.
 END
 }
 
-quick=no hop=no raw=no device=yes mpi=yes out=$top/build/bench
+quick=no hop=no raw=no device=yes mpi=yes fabric=yes out=$top/build/bench
 perf_options=() report_options=() args=()
 for ((i = 1; i <= $#; i++)); do
 	case ${!i} in
 	--quick) quick=yes ;;
 	--hop) hop=yes ;;
-	--raw) raw=yes mpi=no ;;
-	--mpi) device=no ;;
+	--raw) raw=yes mpi=no fabric=no ;;
+	--mpi) device=no fabric=no ;;
+	--fabric) device=no mpi=no ;;
 	--no-mpi) mpi=no ;;
 	--no-pin) perf_options+=(--no-pin) ;;
 	--strict) report_options+=(--strict) ;;
@@ -307,6 +309,15 @@ mpi_stacks() {
 	done
 }
 
+# What weft fabric costs, and what its simulator says.
+fat_trees() {
+	local options=(-o "$out")
+	[ $quick = no ] || options+=(-q)
+	echo "Fat trees: what weft fabric costs"
+	echo
+	WEFT_BUILD=$BUILD src/bench/bench_fabric.sh "${options[@]}" </dev/null || failed=1
+}
+
 # One document of all parts, made of whole documents.
 combine() {
 	local f comma=
@@ -448,6 +459,11 @@ main() {
 		echo "labs, network namespaces with a switch between them; $(nproc) cores, Linux $(uname -r)"
 		echo
 		mpi_stacks
+	fi
+	[ $fabric = no ] || fat_trees
+	if [ $device = no ] && [ $mpi = no ]; then
+		[ $failed -eq 0 ]
+		exit
 	fi
 	if [ ${#files[@]} -eq 0 ]; then
 		progress "nothing was measured"
