@@ -182,7 +182,7 @@ int cli_fabric_open(struct cli_fabric *f, const struct cli_fabric_args *a)
 
 /* ---- who takes part, routes ---- */
 
-static int take_part(struct cli_fabric *f, const struct cli_fabric_args *a)
+int cli_fabric_take_part(struct cli_fabric *f, const struct cli_fabric_args *a)
 {
 	char why[512] = "";
 	int err;
@@ -227,7 +227,7 @@ int cli_fabric_routes(struct cli_fabric *f, const struct cli_fabric_args *a)
 {
 	struct fabric_routing rule = {.kind = FABRIC_DMODK};
 	bool compact = a->routing && !strcmp(a->routing, "compact");
-	int code = take_part(f, a), err;
+	int code = cli_fabric_take_part(f, a), err;
 	char why[512];
 
 	if (code)

@@ -108,6 +108,8 @@ int cli_fabric_end(int argc, char **argv);
 /* What they mean: the fabric; then who takes part, and routes; then the order and the pattern.
  * Each needs the one before. CLI_OK, or an exit code after a complaint. */
 int cli_fabric_open(struct cli_fabric *f, const struct cli_fabric_args *a);
+/* Only who takes part. */
+int cli_fabric_take_part(struct cli_fabric *f, const struct cli_fabric_args *a);
 int cli_fabric_routes(struct cli_fabric *f, const struct cli_fabric_args *a);
 int cli_fabric_ranks(struct cli_fabric *f, const struct cli_fabric_args *a);
 int cli_fabric_pattern(struct cli_fabric *f, const struct cli_fabric_args *a);

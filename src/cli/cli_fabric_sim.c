@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli_fabric_stripe.h"
 #include "fabric_sim_cps.h"
+#include "fabric_sim_stripe.h"
 #include "fabric_text.h"
 #include "util_clock.h"
 
@@ -36,11 +38,22 @@ static const char help[] =
 	"  --fifo             inputs are one queue each, as of simple switches\n"
 	"  --aggregate N      so many packets travel as one: faster, but coarser (1)\n"
 	"  -q, --quiet        do not show progress\n"
+	"  --stripe POLICY    instead, an alltoall (or --cps drc:S) of messages that are divided "
+	"over\n"
+	"                     several paths: original, hsam:PATHS or bss:PATHS,BATCH; may be "
+	"given\n"
+	"                     again, to compare. Links are of 2000 MB/s then, hosts of 1500\n"
+	"  --paths P          distinct (if not given), or hashed: ways that know nothing of each "
+	"other\n"
+	"  --ranks N          of the first N hosts of the order\n"
+	"  --rounds N         so often, with what was learnt before (10)\n"
 	"  -h, --help         this text\n"
 	"\n"
 	"Examples:\n"
 	"  weft fabric sim --pgft \"2;18,18;1,9;1,2\" --cps shift --order random:1 --stages 32\n"
-	"  weft fabric sim --pgft \"3;18,18,6;1,18,3;1,1,6\" --cps ring --order adversarial\n";
+	"  weft fabric sim --pgft \"3;18,18,6;1,18,3;1,1,6\" --cps ring --order adversarial\n"
+	"  weft fabric sim --pgft \"2;12,12;1,12;1,1\" --ranks 48 --stripe original --stripe "
+	"bss:12,3\n";
 
 struct run {
 	struct fabric_sim_cps traffic; /* first: what the callbacks get */
@@ -158,6 +171,19 @@ static int sim(const struct cli_fabric_args *a, struct run *r)
 	return code;
 }
 
+static int stripe(struct cli_fabric_args *a, struct run *r, struct cli_fabric_stripe *s)
+{
+	uint64_t step;
+
+	if (a->cps && (strncmp(a->cps, "drc:", 4) || fabric_decimal(a->cps + 4, &step) || !step ||
+		       step > UINT32_MAX))
+		return cli_error("--stripe is for an alltoall, or for --cps drc:S");
+	s->step = a->cps ? (uint32_t)step : 0;
+	s->config = r->config;
+	s->bytes = r->traffic.bytes;
+	return cli_fabric_stripe(a, s);
+}
+
 enum own {
 	BYTES = CLI_FABRIC_OWN,
 	STAGES,
@@ -169,7 +195,11 @@ enum own {
 	MTU,
 	BUFFER,
 	FIFO,
-	AGGREGATE
+	AGGREGATE,
+	STRIPE,
+	PATHS,
+	RANKS,
+	ROUNDS,
 };
 
 static const struct option options[] = {CLI_FABRIC_TREE_OPTIONS,
@@ -186,12 +216,17 @@ static const struct option options[] = {CLI_FABRIC_TREE_OPTIONS,
 					{"buffer", required_argument, NULL, BUFFER},
 					{"fifo", no_argument, NULL, FIFO},
 					{"aggregate", required_argument, NULL, AGGREGATE},
+					{"stripe", required_argument, NULL, STRIPE},
+					{"paths", required_argument, NULL, PATHS},
+					{"ranks", required_argument, NULL, RANKS},
+					{"rounds", required_argument, NULL, ROUNDS},
 					{"quiet", no_argument, NULL, 'q'},
 					{0}};
 
 /* A number of an option, with K, M or G if it is one of bytes. */
 static int number(int opt, uint64_t most, uint64_t *value)
 {
+	static const char units[] = "KMG";
 	const char *name = "";
 	size_t n = strlen(optarg);
 	char text[32];
@@ -201,9 +236,9 @@ static int number(int opt, uint64_t most, uint64_t *value)
 		if (o->val == opt)
 			name = o->name;
 	if (n && n < sizeof(text)) {
-		const char *unit = strchr("KMG", optarg[n - 1]);
+		const char *unit = strchr(units, optarg[n - 1]);
 
-		shift = unit && opt != SEED ? 10 * (unsigned int)(unit - "KMG" + 1) : 0;
+		shift = unit && opt != SEED ? 10 * (unsigned int)(unit - units + 1) : 0;
 		memcpy(text, optarg, n + 1);
 		if (shift)
 			text[n - 1] = 0;
@@ -272,10 +307,48 @@ static int take(struct run *r, int opt)
 	return code;
 }
 
+static int take_stripe(struct cli_fabric_stripe *s, int opt)
+{
+	char why[512];
+	uint64_t v;
+	int code;
+
+	if (opt == PATHS) {
+		s->hashed = !strcmp(optarg, "hashed");
+		return s->hashed || !strcmp(optarg, "distinct")
+			       ? CLI_OK
+			       : cli_error("--paths is distinct or hashed, not %s",
+					   fabric_quote(optarg).text);
+	}
+	if (opt == STRIPE) {
+		if (s->n == CLI_FABRIC_POLICIES_MAX)
+			return cli_error("--stripe was given too often");
+		return fabric_stripe_parse(&s->policy[s->n++], optarg, why, sizeof(why))
+			       ? cli_error("--stripe: %s", why)
+			       : CLI_OK;
+	}
+	code = number(opt, opt == ROUNDS ? 10000 : UINT32_MAX, &v);
+	if (!code && !v)
+		code = cli_error("--%s is at least 1", opt == ROUNDS ? "rounds" : "ranks");
+	if (!code)
+		*(opt == ROUNDS ? &s->rounds : &s->ranks) = (uint32_t)v;
+	return code;
+}
+
+/* The network of the paper that the traffic is of, before options change it. */
+static const struct fabric_sim_config *base(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strncmp(argv[i], "--stripe", 8))
+			return &fabric_sim_ddr;
+	return &fabric_sim_paper;
+}
+
 int cli_fabric_sim(int argc, char **argv)
 {
+	struct cli_fabric_stripe stripes = {.rounds = 10};
 	struct run r = {.traffic = {.bytes = 65536},
-			.config = fabric_sim_paper,
+			.config = *base(argc, argv),
 			.show = isatty(STDERR_FILENO)};
 	struct cli_fabric_args a = {0};
 	int opt, code = CLI_OK;
@@ -288,6 +361,8 @@ int cli_fabric_sim(int argc, char **argv)
 		}
 		if (opt == 'q')
 			r.show = false;
+		else if (opt >= STRIPE)
+			code = take_stripe(&stripes, opt);
 		else if (opt >= BYTES)
 			code = take(&r, opt);
 		else if (!cli_fabric_take(&a, opt))
@@ -295,5 +370,7 @@ int cli_fabric_sim(int argc, char **argv)
 	}
 	if (!code)
 		code = cli_fabric_end(argc, argv);
-	return code ? code : sim(&a, &r);
+	if (code)
+		return code;
+	return stripes.n ? stripe(&a, &r, &stripes) : sim(&a, &r);
 }

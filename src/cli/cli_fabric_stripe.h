@@ -1,0 +1,25 @@
+/* weft fabric sim --stripe: messages divided over several paths. */
+#ifndef WEFT_CLI_FABRIC_STRIPE_H
+#define WEFT_CLI_FABRIC_STRIPE_H
+
+#include "cli_fabric.h"
+#include "fabric_sim.h"
+#include "fabric_stripe.h"
+
+#define CLI_FABRIC_POLICIES_MAX 16
+
+struct cli_fabric_stripe {
+	struct fabric_sim_config config;
+	struct fabric_stripe policy[CLI_FABRIC_POLICIES_MAX];
+	unsigned int n;
+	bool hashed;    /* paths are as switches hash them; otherwise distinct */
+	uint32_t step;  /* of displaced rings; 0: all to all */
+	uint32_t ranks; /* 0: all */
+	uint32_t rounds;
+	uint32_t addresses; /* of a host, that paths are among */
+	uint64_t bytes;
+};
+
+int cli_fabric_stripe(const struct cli_fabric_args *a, struct cli_fabric_stripe *s);
+
+#endif
