@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 src=$here/../../src
 out=${FUZZ_OUT:-$here/../../build/fuzz}
 clang=${CLANG:-clang}
-targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram rd pgft msg lft net}
+targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram rd pgft msg lft net job}
 
 case ${1:-10000000} in
 --build-only | --minimise) mode=${1#--} runs=0 ;;
@@ -40,6 +40,7 @@ max_len() {
 	msg) echo 300 ;;
 	lft) echo 2048 ;;
 	net) echo 2048 ;;
+	job) echo 512 ;;
 	*)
 		echo "no such target: $1" >&2
 		exit 2
@@ -51,7 +52,7 @@ max_len() {
 build() {
 	case $1 in
 	# Without the page, which CMake makes a part of.
-	pgft | lft | net) set -- "$1" "$src"/fabric/fabric_[!p]*.c "$src/fabric/fabric_pgft.c" \
+	pgft | lft | net | job) set -- "$1" "$src"/fabric/fabric_[!p]*.c "$src/fabric/fabric_pgft.c" \
 		"$src/util/util_rand.c" -lm ;;
 	msg) set -- "$1" "$src"/msg/msg_wire.c ;;
 	*) set -- "$1" "$src"/wire/*.c ;;
