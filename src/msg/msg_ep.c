@@ -7,7 +7,6 @@
 #include "msg_rc.h"
 
 #define POLL_BATCH 16
-#define RETRIES    8
 
 /* ---- progress ---- */
 
@@ -133,20 +132,19 @@ static void arrived(struct msg_ep *ep, const struct ibv_wc *wc)
 	ep->idle[ep->n_idle++] = b;
 }
 
-/* Those for which there is still no room go behind the others. After a few of them it is no use to
- * ask for all the rest: there may be thousands. */
+/* Those whose peer has no room go behind the others. When there is none for anybody, it is no use
+ * to ask for all the rest: there may be thousands. */
 static void retry_stalled(struct msg_ep *ep)
 {
 	struct list_head rest;
 	struct msg_op *op;
-	unsigned int refused = 0;
+	bool full = false;
 
 	list_init(&rest);
 	list_splice_tail(&ep->stalled, &rest);
-	while (refused < RETRIES && (op = list_first(&rest, struct msg_op, link))) {
+	while (!full && (op = list_first(&rest, struct msg_op, link))) {
 		list_del(&op->link);
-		msg_rdma_go_on(ep, op);
-		refused += ep->stalled.prev == &op->link; /* op may be gone */
+		full = msg_rdma_go_on(ep, op);
 	}
 	list_splice_tail(&ep->stalled, &rest);
 	list_splice_tail(&rest, &ep->stalled);
@@ -169,10 +167,11 @@ static int progress(struct msg_ep *ep)
 		n += ep->port->tick(ep);
 	if (ep->n_idle)
 		msg_refill(ep);
-	if (n <= 0) {
+	if (n <= 0)
 		msg_alive_check(ep);
+	if (n < 0)
 		return n;
-	}
+	/* Also without a completion: packets that are not signalled make room without a word. */
 	if (ep->wait_first != UINT32_MAX)
 		msg_tx_flush(ep);
 	if (!list_empty(&ep->stalled))

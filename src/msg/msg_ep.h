@@ -175,6 +175,7 @@ struct msg_ep {
 	uint32_t n_ids, id_free;
 	struct list_head stalled; /* operations that wait for room in the send queue */
 	uint32_t wait_first;      /* the first peer for which packets do */
+	uint32_t quiet;           /* packets since the last one that reports */
 	struct list_head cancelling;
 	struct list_head claimed; /* messages, to be received by msg_recv_claimed */
 	struct list_head ghosts;
@@ -222,7 +223,7 @@ int msg_tx_post(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const
 void msg_tx_flush(struct msg_ep *ep);
 void msg_tx_drop(struct msg_ep *ep);
 /* Reads or writes what is left of an operation; that of a send ends with a notice for peer_id.
- * 0: all of it is under way; -EAGAIN. */
+ * 0: all of it is under way; -EAGAIN: this peer has no room; -ENOBUFS: nobody has. */
 int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op);
 
 /* ---- msg_rx.c: what arrives ---- */
@@ -235,8 +236,8 @@ void msg_rx_early(struct msg_ep *ep, struct msg_op *op, struct msg_early *e);
 bool msg_rx_early_parts(struct msg_ep *ep, struct msg_multi *m);
 
 /* ---- msg_rdma.c: data on the way ---- */
-/* From where it stopped for want of room. */
-void msg_rdma_go_on(struct msg_ep *ep, struct msg_op *op);
+/* From where it stopped for want of room. True: there is still none, for nobody. */
+bool msg_rdma_go_on(struct msg_ep *ep, struct msg_op *op);
 /* To or from where a packet says. */
 void msg_rdma_start(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p);
 void msg_rdma_done(struct msg_ep *ep, struct msg_op *op, int err);

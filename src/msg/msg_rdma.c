@@ -71,18 +71,19 @@ static void ended(struct msg_ep *ep, struct msg_op *op)
 	msg_done(ep, op, 0);
 }
 
-void msg_rdma_go_on(struct msg_ep *ep, struct msg_op *op)
+bool msg_rdma_go_on(struct msg_ep *ep, struct msg_op *op)
 {
 	int err = op->err ? op->err : msg_tx_rdma(ep, op);
 
-	if (err == -EAGAIN) {
+	if (err == -EAGAIN || err == -ENOBUFS) {
 		list_add_tail(&op->link, &ep->stalled);
-		return;
+		return err == -ENOBUFS;
 	}
 	if (!op->err)
 		op->err = err;
 	if (!op->pending)
 		ended(ep, op);
+	return false;
 }
 
 void msg_rdma_start(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p)

@@ -5,8 +5,12 @@
 /* So many milliseconds' worth may wait. A progress thread that has to wake up for the next part is
  * late by hundreds of microseconds when the program computes. */
 #define WAIT_MS 2
-/* No less than this may wait, whatever the rate: a few packets. */
-#define LEAST 8192
+/* No less than this may wait, whatever the rate. With less, another flow that has more in the same
+ * queue would get all of it: who has a smaller part of the link is found slower, would hand over
+ * less, and have an even smaller part. */
+#define LEAST 32768
+/* ... of which a piece is no less than this. */
+#define PIECE 8192
 /* ... and while the rate is not known. */
 #define UNKNOWN (128 * 1024)
 /* A measurement takes at least so long: what leaves, leaves in pieces, and a shaper's bucket lets
@@ -15,6 +19,8 @@
 /* A piece is what leaves in a fifth of a millisecond, 25 KB at 1 Gbit/s. A shaper cuts what is
  * longer than its bucket into single packets, and each of them costs everybody on the way. */
 #define PIECES 5
+/* No longer than this before it is asked again. */
+#define WAIT_MAX_NS (20 * UTIL_NS_PER_MS)
 /* How long to wait while the rate is not known. */
 #define UNKNOWN_NS (100 * UTIL_NS_PER_US)
 
@@ -69,15 +75,16 @@ uint32_t rd_egress_room(struct rd_egress *g, uint32_t queued, uint64_t now)
 uint64_t rd_egress_when(const struct rd_egress *g, uint32_t queued, uint64_t now)
 {
 	uint32_t until = limit(g) / 2;
+	uint64_t wait = UNKNOWN_NS;
 
-	if (!g->rate)
-		return now + UNKNOWN_NS;
-	return now + (queued > until ? queued - until : 0) * (uint64_t)UTIL_NS_PER_MS / g->rate;
+	if (g->rate)
+		wait = (queued > until ? queued - until : 0) * (uint64_t)UTIL_NS_PER_MS / g->rate;
+	return now + (wait < WAIT_MAX_NS ? wait : WAIT_MAX_NS);
 }
 
 uint32_t rd_egress_piece(const struct rd_egress *g)
 {
 	if (!g->rate)
 		return UINT32_MAX;
-	return g->rate / PIECES > LEAST ? g->rate / PIECES : LEAST;
+	return g->rate / PIECES > PIECE ? g->rate / PIECES : PIECE;
 }

@@ -10,7 +10,6 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
 #include "util_device.h"
@@ -20,34 +19,11 @@
 
 /* initial-exec: the handler must not allocate thread-local storage. */
 static __thread __attribute__((tls_model("initial-exec"))) sigjmp_buf *volatile guard;
-
-/* Who handled a signal before. A program, or a test framework, may set a handler of its own over
- * ours at any time; the next device that is opened takes the signal again. Records are never
- * freed: a handler may be reading one. */
-struct before {
-	struct sigaction old;
-	struct before *next;
-};
-static struct before *records;
-static _Atomic(struct before *) before_segv, before_bus;
-
-/* A handler that was set over ours, and over which ours was set again, may hand a fault back to us.
- * The last word of what the kernel says about a signal is unused, and 0 each time. */
-static bool was_here(siginfo_t *info)
-{
-	static const uint32_t mark = 0x77656674;
-	char *last = (char *)info + sizeof(*info) - sizeof(mark);
-	bool was = !memcmp(last, &mark, sizeof(mark));
-
-	memcpy(last, &mark, sizeof(mark));
-	return was;
-}
+static struct sigaction old_segv, old_bus;
 
 static void on_fault(int sig, siginfo_t *info, void *uc)
 {
-	const struct before *b = sig == SIGBUS ? before_bus : before_segv;
-	const struct sigaction *old = &b->old;
-	bool again;
+	const struct sigaction *old = sig == SIGBUS ? &old_bus : &old_segv;
 
 	if (guard) {
 		/* As it was, whoever stands between the kernel and us: ThreadSanitizer
@@ -55,10 +31,9 @@ static void on_fault(int sig, siginfo_t *info, void *uc)
 		pthread_sigmask(SIG_SETMASK, &((ucontext_t *)uc)->uc_sigmask, NULL);
 		siglongjmp(*guard, 1);
 	}
-	again = was_here(info);
-	if (!again && old->sa_flags & SA_SIGINFO) {
+	if (old->sa_flags & SA_SIGINFO) {
 		old->sa_sigaction(sig, info, uc);
-	} else if (!again && old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
+	} else if (old->sa_handler != SIG_DFL && old->sa_handler != SIG_IGN) {
 		old->sa_handler(sig);
 	} else {
 		/* Not ours and nobody's: restore the default; the instruction runs again
@@ -69,50 +44,23 @@ static void on_fault(int sig, siginfo_t *info, void *uc)
 	}
 }
 
-static struct before *record(const struct sigaction *old)
-{
-	struct before *b;
-
-	for (b = records; b; b = b->next)
-		if (b->old.sa_sigaction == old->sa_sigaction && b->old.sa_flags == old->sa_flags)
-			return b;
-	b = malloc(sizeof(*b));
-	if (!b)
-		return NULL;
-	b->old = *old;
-	b->next = records;
-	records = b;
-	return b;
-}
-
-static void take(int sig, _Atomic(struct before *) *before)
+static void install(void)
 {
 	struct sigaction sa = {.sa_sigaction = on_fault,
 			       .sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK};
-	struct sigaction now;
-	struct before *b;
 
-	if (sigaction(sig, NULL, &now) ||
-	    (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_fault))
+	if (!util_tune_bool(rnic_tune(RNIC_TUNE_GUARD)))
 		return;
-	b = record(&now);
-	if (!b)
-		return;
-	*before = b;
 	sigemptyset(&sa.sa_mask);
-	sigaction(sig, &sa, NULL);
+	sigaction(SIGSEGV, &sa, &old_segv);
+	sigaction(SIGBUS, &sa, &old_bus);
 }
 
 void rnic_guard_init(void)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	if (!util_tune_bool(rnic_tune(RNIC_TUNE_GUARD)))
-		return;
-	pthread_mutex_lock(&lock);
-	take(SIGSEGV, &before_segv);
-	take(SIGBUS, &before_bus);
-	pthread_mutex_unlock(&lock);
+	pthread_once(&once, install);
 }
 
 /* sigsetjmp must be called from the frame that does the work, hence a macro. The

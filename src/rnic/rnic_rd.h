@@ -576,7 +576,9 @@ uint8_t *rnic_rd_io_room(struct rnic_rd_path *path, size_t mtu);
 void rnic_rd_io_put(struct rnic_rd_path *path, size_t len);
 void rnic_rd_io_flush(struct rnic_rd_path *path);
 /* Whether the socket takes something now. */
-/* Bytes of this socket that wait in the own machine. */
+/* The socket that is this path's alone; NULL: it has none. */
+struct rnic_rd_sock *rnic_rd_io_own(const struct rnic_rd_path *path);
+/* Bytes of a socket that wait in the own machine. */
 uint32_t rnic_rd_io_queued(const struct rnic_rd_sock *sock);
 static inline bool rnic_rd_io_ready(const struct rnic_rd_sock *sock)
 {

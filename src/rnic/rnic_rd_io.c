@@ -213,7 +213,8 @@ void rnic_rd_io_flush(struct rnic_rd_path *path)
 	if (!rd->burst.n)
 		return;
 	rd->stats.sent += rd->burst.n;
-	rd_egress_put(&path->sock->egress, (uint32_t)len);
+	if (rnic_rd_io_own(path))
+		rd_egress_put(&rd->fast->egress, (uint32_t)len);
 	rd->burst.n = 0;
 	rd->burst.len = 0;
 	rd->burst.closed = false;
@@ -232,7 +233,8 @@ void rnic_rd_io_flush(struct rnic_rd_path *path)
 static unsigned int burst_max(const struct rnic_rd_path *path)
 {
 	uint32_t mss = path->p.cc.mss, n = path->p.cc.window / mss / 8;
-	uint32_t piece = rd_egress_piece(&path->sock->egress) / mss;
+	const struct rnic_rd_sock *own = rnic_rd_io_own(path);
+	uint32_t piece = own ? rd_egress_piece(&own->egress) / mss : UINT32_MAX;
 
 	/* Where nothing queues up, large bursts are only cheaper. */
 	if (!path->p.cc.reduced_any || path->p.rtt.smoothed < QUEUED_NS)
@@ -269,16 +271,18 @@ void rnic_rd_io_put(struct rnic_rd_path *path, size_t len)
 	rd->burst.n++;
 }
 
-static uint32_t outq(const struct rnic_rd_sock *sock)
+struct rnic_rd_sock *rnic_rd_io_own(const struct rnic_rd_path *path)
 {
-	int n;
+	struct sockaddr_in to = rnic_rd_place(path);
 
-	return sock && !ioctl(sock->io.fd, SIOCOUTQ, &n) && n > 0 ? (uint32_t)n : 0;
+	return is_fast(path->rd, path->sock, &to, path->sgid) ? path->rd->fast : NULL;
 }
 
 uint32_t rnic_rd_io_queued(const struct rnic_rd_sock *sock)
 {
-	return outq(sock) + (sock == sock->rd->main ? outq(sock->rd->fast) : 0);
+	int n;
+
+	return !ioctl(sock->io.fd, SIOCOUTQ, &n) && n > 0 ? (uint32_t)n : 0;
 }
 
 /* ---- receiving ---- */

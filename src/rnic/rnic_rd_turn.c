@@ -1,9 +1,13 @@
 /* RD: who may send now.
  *
- * A path that has something to send takes a place in the queue of its socket. Those at the front
- * may send what the own interface has room for (src/rd/rd_egress.h), some at a time and then behind
- * the others, so that no peer waits for all that another one is sent. What is short goes at once:
- * it waits behind what the interface has, but never here.
+ * A path that has something to send takes a place in the queue of its socket. Each may send some at
+ * a time and is then behind the others, so that no peer waits for all that another one is sent.
+ * What is short goes at once.
+ *
+ * The path that most is sent to has a socket of its own (rnic_rd_io.c). Of that the kernel tells
+ * how much waits in the own interface, and no more is handed over than leaves soon
+ * (src/rd/rd_egress.h). The others share a socket: what waits there may be another one's, behind an
+ * interface that is slower, or for a neighbour that does not answer, and says nothing.
  */
 #include <errno.h>
 #include "rd_egress.h"
@@ -65,31 +69,57 @@ static uint32_t go(struct rnic_rd_path *path, uint32_t bytes, uint64_t now)
 	return sent;
 }
 
+/* What a path may send now, and if that is nothing, when it may. */
+static uint32_t allowed(struct rnic_rd_path *path, uint64_t now, uint64_t *at)
+{
+	struct rnic_rd_sock *sock = rnic_rd_io_own(path);
+	uint32_t queued, room;
+
+	/* Whoever has nothing on the way has no other timer, either. */
+	if (!sock || !path->p.cc.flight)
+		return ONE_GO;
+	queued = rnic_rd_io_queued(sock);
+	room = rd_egress_room(&sock->egress, queued, now);
+	*at = rd_egress_when(&sock->egress, queued, now);
+	return room;
+}
+
 static void serve(struct rnic_rd_sock *sock, uint64_t now)
 {
-	uint32_t queued = rnic_rd_io_queued(sock);
-	uint32_t room = rd_egress_room(&sock->egress, queued, now), left = least(room, ONE_GO), n;
-	uint64_t at = now;
+	uint32_t left = ONE_GO, n, may;
+	uint64_t next = UINT64_MAX, at = now;
 	struct rnic_rd_path *path;
-	bool alone;
+	struct list_head work;
 
-	while (left && (path = list_first(&sock->turns, struct rnic_rd_path, turn))) {
-		alone = sock->turns.prev == &path->turn;
-		n = go(path, alone ? left : least(left, TURN), now);
-		if (!n && !list_empty(&path->turn)) {
-			at = now + NO_MEMORY_NS;
-			break;
+	/* Those that have more afterwards are behind the others; who may not send keeps its place.
+	 */
+	list_init(&work);
+	list_splice_tail(&sock->turns, &work);
+	while (left && (path = list_first(&work, struct rnic_rd_path, turn))) {
+		bool alone = list_empty(&sock->turns) && work.prev == &path->turn;
+
+		may = allowed(path, now, &at);
+		if (!may) {
+			next = at < next ? at : next;
+			list_del(&path->turn);
+			list_add_tail(&path->turn, &sock->turns);
+			continue;
 		}
+		may = least(may, left);
+		n = go(path, alone ? may : least(may, TURN), now);
 		left -= least(n, left);
-		queued += n;
-		room -= least(n, room);
+		if (!list_empty(&path->turn)) {
+			at = n ? now : now + NO_MEMORY_NS;
+			next = at < next ? at : next;
+		}
 	}
-	if (list_empty(&sock->turns))
-		return;
-	if (!room)
-		at = rd_egress_when(&sock->egress, queued, now);
+	if (!list_empty(&work))
+		next = now;
+	list_splice_tail(&sock->turns, &work);
+	list_splice_tail(&work, &sock->turns);
 	/* Without memory for the timer the next acknowledgement has to do. */
-	rnic_timer_arm(sock->rd->e, &sock->timer, at);
+	if (!list_empty(&sock->turns))
+		rnic_timer_arm(sock->rd->e, &sock->timer, next);
 }
 
 void rnic_rd_turn_fire(struct rnic_timer *t, uint64_t now)

@@ -343,47 +343,6 @@ static void dies_of(int sock, void *arg)
 	pause();
 }
 
-static struct sigaction under;
-
-static void on_segv_chain(int sig, siginfo_t *info, void *uc)
-{
-	if (caught++)
-		_exit(3); /* around in circles */
-	under.sa_sigaction(sig, info, uc);
-}
-
-static void handler_over(int sock, void *arg)
-{
-	struct plan plan = {UNMAP, READ_FROM, 8, false};
-	struct sigaction sa = {.sa_flags = SA_SIGINFO | SA_NODEFER};
-	struct rig_opts o = rig_defaults();
-	struct pair p;
-
-	(void)arg;
-	sa.sa_sigaction = on_segv_chain;
-	pair_open(&p, &o);
-	pair_close(&p);
-	CHECK_0(sigaction(SIGSEGV, &sa, &under));
-	run_plan(sock, &plan);
-	CHECK_EQ(caught, 0);
-	fault_for_good((uint8_t *)&plan);
-}
-
-/* A handler that is set over ours and hands on to ours what it does not know: the next device
- * takes the signal again, and a fault that is nobody's goes around once. */
-static void test_handler_over(void **state)
-{
-	struct rig_proc proc;
-	int status;
-
-	(void)state;
-	rig_spawn(&proc, handler_over, NULL);
-	CHECK(waitpid(proc.pid, &status, 0) == proc.pid);
-	close(proc.sock);
-	CHECK(WIFSIGNALED(status));
-	CHECK_EQ(WTERMSIG(status), SIGSEGV);
-}
-
 /* A fault that is nobody's ends the process, as it would without us. */
 static void test_default(void **state)
 {
@@ -494,9 +453,10 @@ static void test_iova(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_unmapped), RIG_TEST(test_truncated),    RIG_TEST(test_without_crc),
-		RIG_TEST(test_ud),       RIG_TEST(test_own_handlers), RIG_TEST(test_handler_over),
-		RIG_TEST(test_default),  RIG_TEST(test_switched_off), RIG_TEST(test_registration),
+		RIG_TEST(test_unmapped),     RIG_TEST(test_truncated),
+		RIG_TEST(test_without_crc),  RIG_TEST(test_ud),
+		RIG_TEST(test_own_handlers), RIG_TEST(test_default),
+		RIG_TEST(test_switched_off), RIG_TEST(test_registration),
 		RIG_TEST(test_iova),
 	};
 
