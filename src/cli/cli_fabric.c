@@ -177,6 +177,10 @@ int cli_fabric_open(struct cli_fabric *f, const struct cli_fabric_args *a)
 		return cli_error("--without was given too often");
 	for (unsigned int i = 0; !code && i < a->n_without; i++)
 		code = leave_out(f, a->without[i]);
+	if (!code && f->defects.count && !a->check)
+		cli_error("warning: the fabric has %u defects, '%s' is the first; 'weft fabric "
+			  "check' lists them",
+			  f->defects.count, f->defects.text[0]);
 	return code;
 }
 

@@ -27,6 +27,7 @@ struct cli_fabric_args {
 	const char *without[CLI_FABRIC_CUTS_MAX];
 	unsigned int n_without;
 	bool json;
+	bool check; /* defects are what it is about */
 };
 
 /* ... and what they mean. Parts that were not asked for are empty. */

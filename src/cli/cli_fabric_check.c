@@ -143,7 +143,7 @@ int cli_fabric_check(int argc, char **argv)
 {
 	static const struct option options[] = {
 		CLI_FABRIC_TREE_OPTIONS, {"json", no_argument, NULL, CLI_FABRIC_JSON}, {0}};
-	struct cli_fabric_args a = {0};
+	struct cli_fabric_args a = {.check = true};
 	int opt, code;
 
 	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {

@@ -62,6 +62,7 @@ static const char order_help[] =
 /* ---- route ---- */
 
 struct summary {
+	uint64_t tables, computed; /* alike switches have the same */
 	uint64_t entries, without, used, most, least;
 	double ms;
 };
@@ -92,6 +93,8 @@ static int survey(const struct cli_fabric *f, struct summary *s)
 			break;
 		for (size_t k = 0; k < n; k++)
 			use[row[k]]++;
+		s->computed++;
+		s->tables += alike ? t->W[level] : 1;
 		s->entries += n * (alike ? t->W[level] : 1);
 		s->without += use[0];
 		for (uint32_t port = 1; port <= down + up && port <= UINT16_MAX; port++) {
@@ -117,9 +120,11 @@ static void print_summary(const struct cli_fabric *f, const struct summary *s, b
 
 	fabric_pgft_print(&f->tree.pgft, tuple);
 	if (json) {
-		j = json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "pgft", tuple, "entries",
-			      (json_int_t)s->entries, "without_a_way", (json_int_t)s->without,
-			      "most_per_up_link", (json_int_t)s->most, "least_per_up_link",
+		j = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I}", "pgft", tuple,
+			      "tables", (json_int_t)s->tables, "tables_computed",
+			      (json_int_t)s->computed, "entries", (json_int_t)s->entries,
+			      "without_a_way", (json_int_t)s->without, "most_per_up_link",
+			      (json_int_t)s->most, "least_per_up_link",
 			      (json_int_t)(s->least == UINT64_MAX ? 0 : s->least), "ms", s->ms,
 			      "max_rss_kb", (json_int_t)cli_fabric_rss_kb());
 		json_dumpf(j, stdout, JSON_INDENT(2));
@@ -127,7 +132,10 @@ static void print_summary(const struct cli_fabric *f, const struct summary *s, b
 		json_decref(j);
 		return;
 	}
-	printf("%s: %" PRIu64 " entries of tables in %.1f ms", tuple, s->entries, s->ms);
+	printf("%s: %" PRIu64 " tables, %" PRIu64 " entries", tuple, s->tables, s->entries);
+	if (s->computed < s->tables)
+		printf(" (%" PRIu64 " tables are different)", s->computed);
+	printf(", computed in %.1f ms", s->ms);
 	if (s->without)
 		printf(", %" PRIu64 " without a way", s->without);
 	putchar('\n');
@@ -176,11 +184,41 @@ static int write_one(const struct cli_fabric *f, const char *dir, int which)
 	return cli_fabric_written(to, path, err);
 }
 
+/* Nodes that are no part of the tree have no place in its tables: they would be cut off. */
+static int nobody_left_out(const struct cli_fabric *f)
+{
+	const struct fabric_net *net = f->tree.net;
+	uint32_t nodes = fabric_nodes(&f->tree.pgft), left = 0, first = 0;
+	uint8_t *in = net ? calloc(net->n_nodes, 1) : NULL;
+
+	if (!net)
+		return CLI_OK;
+	if (!in)
+		return cli_error("%s", strerror(ENOMEM));
+	for (uint32_t i = 0; i < nodes; i++)
+		if (f->tree.net_node[i] != FABRIC_NONE)
+			in[f->tree.net_node[i]] = 1;
+	for (uint32_t i = net->n_nodes; i-- > 0;)
+		if (!in[i]) {
+			left++;
+			first = i;
+		}
+	free(in);
+	if (!left)
+		return CLI_OK;
+	return cli_error(
+		"%u nodes are no part of the fat tree, '%s' is one: with these tables they "
+		"could not be reached; 'weft fabric check' may say more",
+		left, net->nodes[first].name);
+}
+
 static int write_opensm(const struct cli_fabric *f, const char *dir)
 {
-	int code = CLI_OK;
+	int code = nobody_left_out(f);
 	char why[512];
 
+	if (code)
+		return code;
 	if (fabric_lft_check(&f->tree, f->routes.rule.lmc, why, sizeof(why)))
 		return cli_error("%s", why);
 	if (mkdir(dir, 0777) && errno != EEXIST)
@@ -192,9 +230,12 @@ static int write_opensm(const struct cli_fabric *f, const char *dir)
 
 static int write_lfts(const struct cli_fabric *f, const char *path)
 {
+	int code = nobody_left_out(f);
 	char why[512];
 	FILE *to;
 
+	if (code)
+		return code;
 	if (fabric_lft_check(&f->tree, f->routes.rule.lmc, why, sizeof(why)))
 		return cli_error("%s", why);
 	to = cli_fabric_create(path);

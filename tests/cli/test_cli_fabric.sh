@@ -36,6 +36,10 @@ fabric check --topology "$tmp/cut"
 check_code 1
 check_has "$out" 'defect:'
 
+fabric hsd --topology "$tmp/cut" --cps shift
+check_code 0
+check_has "$err" 'warning: the fabric has'
+
 # ---- hot spots ----
 fabric hsd --pgft '2;18,18;1,9;1,2' --cps shift --json
 check_code 0

@@ -17,7 +17,7 @@ static void many(int n, int turn)
 	int there;
 
 	/* The long message has announced itself before the queue is full. */
-	MPI_Probe(1, 2, MPI_COMM_WORLD, &st);
+	mt_nap(2000);
 	MPI_Iprobe(1, 2, MPI_COMM_WORLD, &there, &st);
 	for (int i = 0; i < n; i++) {
 		small[i] = i;

@@ -1,4 +1,5 @@
 /* Memory of a peer: read, written, changed; and what is counted. */
+#include "util_clock.h"
 #include "ofi_node.h"
 
 #include <stdlib.h>
@@ -56,6 +57,32 @@ static void test_read_write(void **state)
 		check_filled(buf, len, i);
 	}
 	node_quiet(&b, b.rx);
+	end();
+}
+
+/* A send queue that is full of what nobody is told the end of, and a read that waits for room. */
+static void test_full(void **state)
+{
+	uint64_t until;
+	int ctx, n;
+
+	(void)state;
+	begin(NULL);
+	for (int turn = 0; turn < 5; turn++) {
+		uint8_t x[64] = {0};
+		struct fi_cq_tagged_entry e;
+
+		fill(mem, LEN, (unsigned int)turn);
+		for (n = 0; n < 100000 && !fi_tinject(a.ep, x, sizeof(x), 1, 5); n++)
+			;
+		assert_int_equal(fi_read(a.ep, buf, LEN, NULL, 1, (uintptr_t)mem, key, &ctx), 0);
+		until = util_now_ns() + 20 * UTIL_NS_PER_S;
+		while (fi_cq_read(a.tx, &e, 1) != 1) {
+			fi_cq_read(b.rx, &e, 0);
+			assert_true(util_now_ns() < until);
+		}
+		check_filled(buf, LEN, (unsigned int)turn);
+	}
 	end();
 }
 
@@ -415,8 +442,9 @@ static void test_counters(void **state)
 	end();
 }
 
-NODE_MAIN(cmocka_unit_test(test_read_write), cmocka_unit_test(test_pieces),
-	  cmocka_unit_test(test_inject_and_data), cmocka_unit_test(test_errors),
-	  cmocka_unit_test(test_regions), cmocka_unit_test(test_atomics),
-	  cmocka_unit_test(test_atomic_messages), cmocka_unit_test(test_atomic_nonsense),
-	  cmocka_unit_test(test_atomic_errors), cmocka_unit_test(test_counters))
+NODE_MAIN(cmocka_unit_test(test_read_write), cmocka_unit_test(test_full),
+	  cmocka_unit_test(test_pieces), cmocka_unit_test(test_inject_and_data),
+	  cmocka_unit_test(test_errors), cmocka_unit_test(test_regions),
+	  cmocka_unit_test(test_atomics), cmocka_unit_test(test_atomic_messages),
+	  cmocka_unit_test(test_atomic_nonsense), cmocka_unit_test(test_atomic_errors),
+	  cmocka_unit_test(test_counters))
