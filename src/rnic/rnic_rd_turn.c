@@ -91,8 +91,7 @@ static void serve(struct rnic_rd_sock *sock, uint64_t now)
 	struct rnic_rd_path *path;
 	struct list_head work;
 
-	/* Those that have more afterwards are behind the others; who may not send keeps its place.
-	 */
+	/* Who may not send now, or has more afterwards, is behind the others. */
 	list_init(&work);
 	list_splice_tail(&sock->turns, &work);
 	while (left && (path = list_first(&work, struct rnic_rd_path, turn))) {
@@ -165,9 +164,13 @@ void rnic_rd_turn(struct rnic_rd_path *path, uint64_t now)
 	}
 	if (!hand_over(path->rd, bytes)) {
 		serve(sock, now);
-	} else if (sock->timer.slot < 0 && !rnic_timer_arm(path->rd->e, &sock->timer, now)) {
-		rnic_engine_unpark(path->rd->e);
+		return;
 	}
+	/* The timer may be set for another one, which has to wait for longer. */
+	if (sock->timer.slot >= 0 && sock->timer.at <= now)
+		return;
+	if (!rnic_timer_arm(path->rd->e, &sock->timer, now))
+		rnic_engine_unpark(path->rd->e);
 }
 
 void rnic_rd_pump(struct rnic_rd_peer *peer)
