@@ -75,13 +75,14 @@ static uint32_t allowed(struct rnic_rd_path *path, uint64_t now, uint64_t *at)
 	struct rnic_rd_sock *sock = rnic_rd_io_own(path);
 	uint32_t queued, room;
 
-	/* Whoever has nothing on the way has no other timer, either. */
-	if (!sock || !path->p.cc.flight)
+	if (!sock)
 		return ONE_GO;
 	queued = rnic_rd_io_queued(sock);
 	room = rd_egress_room(&sock->egress, queued, now);
 	*at = rd_egress_when(&sock->egress, queued, now);
-	return room;
+	/* Who has nothing on the way hears nothing, not even that the peer is dead: some may go,
+	 * whatever waits there. */
+	return room || path->p.cc.flight ? room : SHORT;
 }
 
 static void serve(struct rnic_rd_sock *sock, uint64_t now)
