@@ -281,6 +281,19 @@ int cli_fabric_pattern(struct cli_fabric *f, const struct cli_fabric_args *a)
 	return CLI_OK;
 }
 
+int cli_fabric_ready(struct cli_fabric *f, const struct cli_fabric_args *a, bool pattern)
+{
+	int code = cli_fabric_open(f, a);
+
+	if (!code)
+		code = cli_fabric_routes(f, a);
+	if (!code)
+		code = cli_fabric_ranks(f, a);
+	if (!code && pattern)
+		code = cli_fabric_pattern(f, a);
+	return code;
+}
+
 void cli_fabric_close(struct cli_fabric *f)
 {
 	fabric_cps_free(&f->cps);
@@ -290,6 +303,13 @@ void cli_fabric_close(struct cli_fabric *f)
 	fabric_set_free(&f->set);
 	fabric_defects_free(&f->defects);
 	fabric_tree_free(&f->tree);
+}
+
+void cli_fabric_print_json(json_t *value, size_t flags)
+{
+	json_dumpf(value, stdout, JSON_INDENT(2) | flags);
+	putchar('\n');
+	json_decref(value);
 }
 
 long cli_fabric_rss_kb(void)

@@ -114,7 +114,12 @@ int cli_fabric_take_part(struct cli_fabric *f, const struct cli_fabric_args *a);
 int cli_fabric_routes(struct cli_fabric *f, const struct cli_fabric_args *a);
 int cli_fabric_ranks(struct cli_fabric *f, const struct cli_fabric_args *a);
 int cli_fabric_pattern(struct cli_fabric *f, const struct cli_fabric_args *a);
+/* All of these but the pattern; with it. */
+int cli_fabric_ready(struct cli_fabric *f, const struct cli_fabric_args *a, bool pattern);
 void cli_fabric_close(struct cli_fabric *f);
+
+/* Prints a document, with these flags of jansson's, and gives it up. */
+void cli_fabric_print_json(json_t *value, size_t flags);
 
 /* The most memory that this process has had. */
 long cli_fabric_rss_kb(void);

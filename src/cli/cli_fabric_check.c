@@ -87,9 +87,7 @@ static void print_json(const struct cli_fabric *f, const struct fabric_rlft *r, 
 		      (json_int_t)t->n_cables_gone, "pairs_without_a_way", (json_int_t)lost,
 		      "n_defects", (json_int_t)f->defects.count, "defects", sentences(&f->defects),
 		      "rlft", r->count == 0, "rules_broken", rules(r));
-	json_dumpf(j, stdout, JSON_INDENT(2));
-	putchar('\n');
-	json_decref(j);
+	cli_fabric_print_json(j, 0);
 }
 
 static void print_text(const struct cli_fabric *f, const struct fabric_rlft *r, uint64_t lost)

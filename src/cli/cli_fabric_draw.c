@@ -29,23 +29,23 @@ static const char help[] =
 	"  weft fabric draw --topology net --cps drc:12 >tree.svg\n";
 
 /* The worst degree of each directed link over all stages. */
+struct worst {
+	uint32_t n, *of;
+};
+
 static int keep_worst(void *arg, uint32_t stage, const uint32_t *degree)
 {
-	struct {
-		uint32_t n, *worst;
-	} *k = arg;
+	struct worst *k = arg;
 
 	(void)stage;
 	for (uint32_t i = 0; i < k->n; i++)
-		k->worst[i] = degree[i] > k->worst[i] ? degree[i] : k->worst[i];
+		k->of[i] = degree[i] > k->of[i] ? degree[i] : k->of[i];
 	return 0;
 }
 
 static int degrees(const struct cli_fabric *f, uint32_t *worst, uint32_t *most)
 {
-	struct {
-		uint32_t n, *worst;
-	} k = {2 * fabric_cables(&f->tree.pgft), worst};
+	struct worst k = {2 * fabric_cables(&f->tree.pgft), worst};
 	struct fabric_hsd_job job = {.routes = &f->routes,
 				     .cps = &f->cps,
 				     .hosts = f->order,
@@ -118,14 +118,8 @@ static int draw(const struct cli_fabric *f, const struct cli_fabric_args *a, con
 static int run(const struct cli_fabric_args *a, const char *path)
 {
 	struct cli_fabric f = {0};
-	int code = cli_fabric_open(&f, a);
+	int code = cli_fabric_ready(&f, a, a->cps);
 
-	if (!code)
-		code = cli_fabric_routes(&f, a);
-	if (!code)
-		code = cli_fabric_ranks(&f, a);
-	if (!code && a->cps)
-		code = cli_fabric_pattern(&f, a);
 	if (!code)
 		code = draw(&f, a, path);
 	cli_fabric_close(&f);

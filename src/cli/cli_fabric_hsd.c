@@ -118,9 +118,7 @@ static void print_json(const struct cli_fabric *f, const struct fabric_hsd_job *
 		json_object_set_new(j, "per_stage", stages_json(job, h));
 	if (w->hottest)
 		json_object_set_new(j, "hottest", hottest_json(f, job, r));
-	json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-	putchar('\n');
-	json_decref(j);
+	cli_fabric_print_json(j, JSON_REAL_PRECISION(15));
 }
 
 static void print_flows(const struct cli_fabric *f, const struct fabric_hsd_job *job,
@@ -211,14 +209,8 @@ static int measure(struct cli_fabric *f, const struct cli_fabric_args *a, const 
 static int hsd(const struct cli_fabric_args *a, const struct wish *w)
 {
 	struct cli_fabric f = {0};
-	int code = cli_fabric_open(&f, a);
+	int code = cli_fabric_ready(&f, a, true);
 
-	if (!code)
-		code = cli_fabric_routes(&f, a);
-	if (!code)
-		code = cli_fabric_ranks(&f, a);
-	if (!code)
-		code = cli_fabric_pattern(&f, a);
 	if (!code)
 		code = measure(&f, a, w);
 	cli_fabric_close(&f);

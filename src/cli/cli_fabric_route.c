@@ -127,9 +127,7 @@ static void print_summary(const struct cli_fabric *f, const struct summary *s, b
 			      (json_int_t)s->most, "least_per_up_link",
 			      (json_int_t)(s->least == UINT64_MAX ? 0 : s->least), "ms", s->ms,
 			      "max_rss_kb", (json_int_t)cli_fabric_rss_kb());
-		json_dumpf(j, stdout, JSON_INDENT(2));
-		putchar('\n');
-		json_decref(j);
+		cli_fabric_print_json(j, 0);
 		return;
 	}
 	printf("%s: %" PRIu64 " tables, %" PRIu64 " entries", tuple, s->tables, s->entries);
@@ -247,12 +245,8 @@ static int route(const struct cli_fabric_args *a, const char *dir, const char *l
 {
 	struct cli_fabric f = {0};
 	struct summary s = {0};
-	int code = cli_fabric_open(&f, a), err;
+	int code = cli_fabric_ready(&f, a, false), err;
 
-	if (!code)
-		code = cli_fabric_routes(&f, a);
-	if (!code)
-		code = cli_fabric_ranks(&f, a);
 	if (!code && dir)
 		code = write_opensm(&f, dir);
 	if (!code && lfts)
@@ -307,7 +301,7 @@ static int order(const struct cli_fabric_args *a, enum fabric_launch kind, const
 	FILE *to;
 
 	if (!code)
-		code = cli_fabric_routes(&f, a);
+		code = cli_fabric_take_part(&f, a);
 	if (!code)
 		code = cli_fabric_ranks(&f, a);
 	if (!code) {

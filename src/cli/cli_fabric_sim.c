@@ -119,9 +119,7 @@ static void print(const struct run *r, const struct fabric_sim_result *s, double
 		      "message_bytes", (json_int_t)r->traffic.bytes, "us", (double)s->ps / 1e6,
 		      "bandwidth", s->bandwidth, "bytes", (json_int_t)s->bytes, "packets",
 		      (json_int_t)s->packets, "events", (json_int_t)s->events, "seconds", seconds);
-	json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-	putchar('\n');
-	json_decref(j);
+	cli_fabric_print_json(j, JSON_REAL_PRECISION(15));
 }
 
 static int simulate(const struct cli_fabric *f, struct run *r, bool json)
@@ -157,14 +155,8 @@ static int simulate(const struct cli_fabric *f, struct run *r, bool json)
 static int sim(const struct cli_fabric_args *a, struct run *r)
 {
 	struct cli_fabric f = {0};
-	int code = cli_fabric_open(&f, a);
+	int code = cli_fabric_ready(&f, a, true);
 
-	if (!code)
-		code = cli_fabric_routes(&f, a);
-	if (!code)
-		code = cli_fabric_ranks(&f, a);
-	if (!code)
-		code = cli_fabric_pattern(&f, a);
 	if (!code)
 		code = simulate(&f, r, a->json);
 	cli_fabric_close(&f);

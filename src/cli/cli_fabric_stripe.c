@@ -24,6 +24,16 @@ static int routes(struct cli_fabric *f, const struct cli_fabric_stripe *s)
 	return err ? cli_error("cannot compute routes: %s", strerror(-err)) : CLI_OK;
 }
 
+/* Of a host, that paths are among: as many as the policy with the most of them needs. */
+static uint32_t addresses(const struct cli_fabric_stripe *s)
+{
+	uint32_t most = 0;
+
+	for (unsigned int i = 0; i < s->n; i++)
+		most = s->policy[i].paths > most ? s->policy[i].paths : most;
+	return most;
+}
+
 static int run(const struct cli_fabric *f, const struct cli_fabric_stripe *s,
 	       const struct fabric_stripe *policy, struct result *r)
 {
@@ -36,7 +46,7 @@ static int run(const struct cli_fabric *f, const struct cli_fabric_stripe *s,
 					  .policy = *policy,
 					  .draw = !s->hashed,
 					  .seed = s->config.seed,
-					  .addresses = s->addresses,
+					  .addresses = addresses(s),
 					  .rounds = s->rounds};
 	char why[512] = "";
 	int err;
@@ -82,25 +92,20 @@ static int all(struct cli_fabric *f, const struct cli_fabric_stripe *s, bool jso
 		if (!code)
 			print(&s->policy[i], &r, original.last, list);
 	}
-	if (!code && json) {
-		json_dumpf(list, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
-		putchar('\n');
-	}
-	json_decref(list);
+	if (!code && json)
+		cli_fabric_print_json(list, JSON_REAL_PRECISION(15));
+	else
+		json_decref(list);
 	return code;
 }
 
-int cli_fabric_stripe(const struct cli_fabric_args *a, struct cli_fabric_stripe *s)
+int cli_fabric_stripe(const struct cli_fabric_args *a, const struct cli_fabric_stripe *s)
 {
 	struct cli_fabric f = {0};
 	int code;
 
 	if (a->routing)
 		return cli_error("--stripe has routes of its own; --paths says which");
-	s->addresses = 0;
-	for (unsigned int i = 0; i < s->n; i++)
-		if (s->policy[i].paths > s->addresses)
-			s->addresses = s->policy[i].paths;
 	code = cli_fabric_open(&f, a);
 	if (!code)
 		code = cli_fabric_take_part(&f, a);

@@ -16,10 +16,9 @@ struct cli_fabric_stripe {
 	uint32_t step;  /* of displaced rings; 0: all to all */
 	uint32_t ranks; /* 0: all */
 	uint32_t rounds;
-	uint32_t addresses; /* of a host, that paths are among */
 	uint64_t bytes;
 };
 
-int cli_fabric_stripe(const struct cli_fabric_args *a, struct cli_fabric_stripe *s);
+int cli_fabric_stripe(const struct cli_fabric_args *a, const struct cli_fabric_stripe *s);
 
 #endif

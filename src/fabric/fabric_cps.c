@@ -257,17 +257,10 @@ static int parse_file(struct fabric_cps *c, const char *path, uint32_t n, char *
 		      size_t why_size)
 {
 	FILE *f;
-	int ret;
+	int ret = fabric_open(&f, path, why, why_size);
 
-	if (!*path)
-		return fabric_refuse(why, why_size, "file: needs the name of a file, file:F");
-	f = fopen(path, "re");
-	if (!f) {
-		ret = -errno;
-		fabric_refuse(why, why_size, "can not open %s: %s", fabric_quote(path).text,
-			      strerror(-ret));
+	if (ret)
 		return ret;
-	}
 	ret = fabric_cps_read(c, f, path, n, why, why_size);
 	fclose(f);
 	return ret;

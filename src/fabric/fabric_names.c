@@ -390,17 +390,10 @@ int fabric_names_file(const struct fabric_tree *t, const struct fabric_set *set,
 		      uint32_t *hosts, uint32_t *count, char *why, size_t why_size)
 {
 	FILE *f;
-	int ret;
+	int ret = fabric_open(&f, path, why, why_size);
 
-	if (!*path)
-		return fabric_refuse(why, why_size, "file: needs the name of a file, file:F");
-	f = fopen(path, "re");
-	if (!f) {
-		ret = -errno;
-		fabric_refuse(why, why_size, "can not open %s: %s", fabric_quote(path).text,
-			      strerror(-ret));
+	if (ret)
 		return ret;
-	}
 	ret = fabric_names_read(t, set, f, path, hosts, count, why, why_size);
 	fclose(f);
 	return ret;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fabric_hsd.h"
+#include "fabric_sim.h"
 
 extern const char fabric_page_template[];
 
@@ -50,7 +51,7 @@ static void put_nodes(const struct fabric_tree *t, FILE *to)
 	fputs("],\n", to);
 }
 
-static uint32_t put_flow(const struct fabric_page *p, struct fabric_flow f, bool first, FILE *to)
+static void put_flow(const struct fabric_page *p, struct fabric_flow f, bool first, FILE *to)
 {
 	uint32_t links[FABRIC_HOPS_MAX];
 	int n = fabric_hsd_way(p->routes, p->hosts[f.from], p->hosts[f.to], 0, links);
@@ -59,7 +60,6 @@ static uint32_t put_flow(const struct fabric_page *p, struct fabric_flow f, bool
 	for (int i = 0; i < n; i++)
 		fprintf(to, ",%u", links[i]);
 	fputc(']', to);
-	return 1;
 }
 
 static int put_stages(const struct fabric_page *p, FILE *to)
@@ -71,7 +71,7 @@ static int put_stages(const struct fabric_page *p, FILE *to)
 		return -ENOMEM;
 	some = p->cps->stages < fit ? p->cps->stages : fit ? fit : 1;
 	for (uint32_t k = 0; k < some; k++) {
-		uint32_t s = (uint32_t)((uint64_t)k * p->cps->stages / some);
+		uint32_t s = fabric_sim_sample(k, some, p->cps->stages);
 		uint32_t n = fabric_cps_flows(p->cps, s, flows);
 
 		fprintf(to, "%s{\"name\":\"%u of %u\",\"flows\":[", k ? ",\n" : "", s + 1,

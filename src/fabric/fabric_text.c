@@ -76,3 +76,18 @@ int fabric_seed(const char *what, const char *text, uint64_t *seed, char *why, s
 				     fabric_quote(text).text, what, what);
 	return 0;
 }
+
+int fabric_open(FILE **f, const char *path, char *why, size_t why_size)
+{
+	int err;
+
+	if (!*path)
+		return fabric_refuse(why, why_size, "file: needs the name of a file, file:F");
+	*f = fopen(path, "re");
+	if (*f)
+		return 0;
+	err = -errno;
+	fabric_refuse(why, why_size, "can not open %s: %s", fabric_quote(path).text,
+		      strerror(-err));
+	return err;
+}

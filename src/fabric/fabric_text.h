@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /* Writes the sentence; returns -EINVAL. */
 int fabric_refuse(char *why, size_t why_size, const char *fmt, ...)
@@ -20,6 +21,10 @@ struct fabric_quote fabric_quote(const char *text);
 
 /* A decimal number and nothing else: 0, -EINVAL, or -ERANGE beyond 64 bits. */
 int fabric_decimal(const char *text, uint64_t *value);
+
+/* The file F of "file:F", to be read. Returns 0, or -EINVAL or the errno of the file with one
+ * sentence in why. */
+int fabric_open(FILE **f, const char *path, char *why, size_t why_size);
 
 /* The SEED of "what:SEED". Returns 0, or -EINVAL with one sentence in why. */
 int fabric_seed(const char *what, const char *text, uint64_t *seed, char *why, size_t why_size);

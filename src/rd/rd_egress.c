@@ -9,8 +9,6 @@
  * queue would get all of it: who has a smaller part of the link is found slower, would hand over
  * less, and have an even smaller part. */
 #define LEAST 32768
-/* ... of which a piece is no less than this. */
-#define PIECE 8192
 /* ... and while the rate is not known. */
 #define UNKNOWN (128 * 1024)
 /* A measurement takes at least so long: what leaves, leaves in pieces, and a shaper's bucket lets
@@ -19,6 +17,8 @@
 /* A piece is what leaves in a fifth of a millisecond, 25 KB at 1 Gbit/s. A shaper cuts what is
  * longer than its bucket into single packets, and each of them costs everybody on the way. */
 #define PIECES 5
+/* ... but no less than this. */
+#define PIECE 8192
 /* No longer than this before it is asked again. */
 #define WAIT_MAX_NS (20 * UTIL_NS_PER_MS)
 /* How long to wait while the rate is not known. */

@@ -312,8 +312,8 @@ struct rnic_rd {
 	/* The burst under construction: packets to one place, in the engine's buffer. */
 	struct {
 		size_t len, seg;
-		unsigned int n;
-		bool closed; /* a shorter packet was the last */
+		unsigned int n, max; /* packets */
+		bool closed;         /* a shorter packet was the last */
 	} burst;
 };
 
@@ -575,11 +575,11 @@ void rnic_rd_io_send(struct rnic_rd_sock *sock, const struct sockaddr_in *to, ui
 uint8_t *rnic_rd_io_room(struct rnic_rd_path *path, size_t mtu);
 void rnic_rd_io_put(struct rnic_rd_path *path, size_t len);
 void rnic_rd_io_flush(struct rnic_rd_path *path);
-/* Whether the socket takes something now. */
 /* The socket that is this path's alone; NULL: it has none. */
 struct rnic_rd_sock *rnic_rd_io_own(const struct rnic_rd_path *path);
 /* Bytes of a socket that wait in the own machine. */
 uint32_t rnic_rd_io_queued(const struct rnic_rd_sock *sock);
+/* Whether the socket takes something now. */
 static inline bool rnic_rd_io_ready(const struct rnic_rd_sock *sock)
 {
 	return !sock->pend_len;

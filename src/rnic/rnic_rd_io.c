@@ -248,7 +248,7 @@ uint8_t *rnic_rd_io_room(struct rnic_rd_path *path, size_t mtu)
 	struct rnic_rd *rd = path->rd;
 
 	if (rd->burst.n &&
-	    (rd->burst.closed || rd->burst.n >= burst_max(path) || rd->burst.len + mtu > DGRAM_MAX))
+	    (rd->burst.closed || rd->burst.n >= rd->burst.max || rd->burst.len + mtu > DGRAM_MAX))
 		rnic_rd_io_flush(path);
 	return rd->e->txbuf + rd->burst.len;
 }
@@ -263,10 +263,12 @@ void rnic_rd_io_put(struct rnic_rd_path *path, size_t len)
 		rnic_rd_io_flush(path);
 		memmove(rd->e->txbuf, at, len);
 	}
-	if (!rd->burst.n)
+	if (!rd->burst.n) {
 		rd->burst.seg = len;
-	else if (len < rd->burst.seg)
+		rd->burst.max = burst_max(path);
+	} else if (len < rd->burst.seg) {
 		rd->burst.closed = true;
+	}
 	rd->burst.len += len;
 	rd->burst.n++;
 }
