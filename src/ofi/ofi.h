@@ -223,6 +223,7 @@ struct ofi_cq {
 	enum fi_wait_obj wait_obj;
 	atomic_bool may_sleep; /* an endpoint for messages: nothing else is polled beside it */
 	atomic_bool signalled;
+	atomic_bool drained; /* the last read had room for more than there was */
 	struct util_lock lock;
 	struct ofi_op *head, **tail;
 	atomic_uint count;

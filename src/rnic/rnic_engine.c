@@ -29,9 +29,10 @@
 #define HOLD_AGAIN    16
 /* And how long while more keeps coming. */
 #define HOLD_MAX_NS (50 * UTIL_NS_PER_US)
-/* Passes between two looks at epoll: at most this many, ... */
-#define ASK_EVERY_MAX 32
-/* ... twice as many after this many looks in vain. */
+/* Between two looks at epoll for what is not hot: at most so long, ... */
+#define ASK_MAX_NS (12 * UTIL_NS_PER_US)
+/* ... from so long on twice as long each time that this many looks were in vain. */
+#define ASK_MIN_NS 400
 #define ASK_MISSES 16
 /* Who comes less often than this looks at everything each time. */
 #define SELDOM_NS (100 * UTIL_NS_PER_US)
@@ -134,6 +135,14 @@ void rnic_leave(struct rnic_engine *e)
 	rnic_unlock(e);
 }
 
+static bool is_hot(const struct rnic_engine *e, const struct rnic_io *io)
+{
+	for (int i = 0; i < RNIC_HOT; i++)
+		if (e->hot[i].io == io)
+			return true;
+	return false;
+}
+
 /* The second time in a row makes a socket hot: with many busy sockets none is worth
  * trying first. */
 static void heat(struct rnic_engine *e, struct rnic_io *io)
@@ -144,12 +153,9 @@ static void heat(struct rnic_engine *e, struct rnic_io *io)
 		e->last_active = io;
 		return;
 	}
-	for (int i = 0; i < RNIC_HOT; i++) {
-		if (e->hot[i].io == io)
-			return;
+	for (int i = 0; i < RNIC_HOT; i++)
 		if (!e->hot[i].io || (e->hot[coldest].io && e->hot[i].idle > e->hot[coldest].idle))
 			coldest = i;
-	}
 	e->hot[coldest].io = io;
 	e->hot[coldest].idle = 0;
 }
@@ -157,27 +163,32 @@ static void heat(struct rnic_engine *e, struct rnic_io *io)
 static bool ask_epoll(struct rnic_engine *e)
 {
 	struct epoll_event ev[32];
-	bool did = false;
+	bool did = false, worth = false;
 	int n = epoll_wait(e->epfd, ev, 32, 0);
 
 	for (int i = 0; i < n; i++) {
 		struct rnic_io *io = ev[i].data.ptr;
+		bool hot, got;
 
 		if (io->fd < 0)
 			continue; /* closed by an earlier one of this batch */
-		if (io->data)
+		hot = is_hot(e, io);
+		if (io->data && !hot)
 			heat(e, io);
-		did |= io->ready(io, ev[i].events);
+		got = io->ready(io, ev[i].events);
+		did |= got;
+		worth |= got && !hot; /* a hot one would have been tried in a moment anyway */
 	}
-	if (did) {
-		e->ask_every = 1;
+	if (worth) {
+		e->ask_gap = 0;
 		e->ask_misses = 0;
 	} else if (++e->ask_misses == ASK_MISSES) {
 		e->ask_misses = 0;
-		if (e->ask_every < ASK_EVERY_MAX)
-			e->ask_every *= 2;
+		e->ask_gap = e->ask_gap ? 2 * e->ask_gap : ASK_MIN_NS;
+		if (e->ask_gap > ASK_MAX_NS)
+			e->ask_gap = ASK_MAX_NS;
 	}
-	e->ask_in = e->ask_every;
+	e->ask_at = e->now + e->ask_gap;
 	return did;
 }
 
@@ -317,7 +328,7 @@ static bool pass(struct rnic_engine *e, uint64_t now, bool ask)
 	if (!did || ask || e->ring_run % RINGS_RUN == 0) {
 		run_due(e, now, false);
 		did |= try_hot(e);
-		if (ask || e->n_blocked || !--e->ask_in)
+		if (ask || e->n_blocked || now >= e->ask_at)
 			did |= ask_epoll(e);
 		if (rnic_timer_next(e) <= now)
 			rnic_timer_run(e, now);
@@ -502,7 +513,6 @@ static struct rnic_engine *engine_new(void)
 	list_init(&e->conns);
 	list_init(&e->listeners);
 	list_init(&e->groups);
-	e->ask_every = e->ask_in = 1;
 	atomic_store(&e->yield_after, YIELD_MIN);
 	e->max_strangers = strangers();
 	e->fpdu_payload = (uint32_t)util_tune_uint(rnic_tune(RNIC_TUNE_FPDU));

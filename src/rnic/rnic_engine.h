@@ -103,7 +103,8 @@ struct rnic_engine {
 		unsigned int idle; /* passes since it last had something */
 	} hot[RNIC_HOT];
 	struct rnic_io *last_active;
-	unsigned int ask_every, ask_in, ask_misses;
+	uint64_t ask_at, ask_gap; /* epoll, for what is not hot */
+	unsigned int ask_misses;
 	bool in_pass;
 
 	struct rnic_timer **heap;
