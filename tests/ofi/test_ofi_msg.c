@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "util_clock.h"
 
 #define LONGEST (1 << 20)
 
@@ -494,6 +495,33 @@ static void test_claimed_and_closed(void **state)
 	end();
 }
 
+/* Who reads until there is no more, with room for many, gets what comes later just as well. */
+static void test_drained(void **state)
+{
+	struct fi_cq_tagged_entry e[4];
+	uint64_t until = util_now_ns() + 10 * UTIL_NS_PER_S;
+	int got = 0, ended = 0;
+
+	(void)state;
+	begin(NULL);
+	for (int i = 0; i < 50; i++) {
+		ssize_t n;
+
+		RETRY(&b, fi_trecv(b.ep, rx, 8, NULL, 0, 7, 0, NULL));
+		RETRY(&a, fi_tinject(a.ep, tx, 8, 1, 7));
+		while (got <= i && util_now_ns() < until) {
+			fi_cq_read(a.tx, e, 4);
+			while ((n = fi_cq_read(b.rx, e, 4)) > 0)
+				got += (int)n;
+			assert_int_equal(n, -FI_EAGAIN);
+			ended++;
+		}
+		assert_int_equal(got, i + 1);
+	}
+	assert_true(ended >= 50);
+	end();
+}
+
 /* More than the queues hold: some calls have to be repeated, nothing is lost. */
 static void test_flood(void **state)
 {
@@ -527,4 +555,4 @@ NODE_MAIN(cmocka_unit_test(test_tagged), cmocka_unit_test(test_untagged),
 	  cmocka_unit_test(test_selective), cmocka_unit_test(test_levels),
 	  cmocka_unit_test(test_multi_recv), cmocka_unit_test(test_multi_recv_default),
 	  cmocka_unit_test(test_claimed_and_closed), cmocka_unit_test(test_arguments),
-	  cmocka_unit_test(test_flood))
+	  cmocka_unit_test(test_drained), cmocka_unit_test(test_flood))
