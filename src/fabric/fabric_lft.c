@@ -261,11 +261,6 @@ static int put_table(const struct writer *w, uint32_t node)
 	return 0;
 }
 
-static int finish(FILE *to)
-{
-	return fflush(to) || ferror(to) ? -EIO : 0;
-}
-
 int fabric_lft_write(const struct fabric_routes *r, bool guids, FILE *to)
 {
 	struct writer w = {.r = r, .t = &r->tree->pgft, .to = to};
@@ -285,7 +280,7 @@ int fabric_lft_write(const struct fabric_routes *r, bool guids, FILE *to)
 	free(w.tails);
 	free(w.row);
 	switches_free(&w.ways);
-	return ret ? ret : finish(to);
+	return ret ? ret : fabric_flush(to);
 }
 
 /* ---- the other files ---- */
@@ -302,7 +297,7 @@ int fabric_lft_write_lids(const struct fabric_tree *tree, uint32_t lmc, FILE *to
 			fprintf(to, "0x%016" PRIx64 " 0x%04x 0x%04x\n\n",
 				fabric_tree_port_guid(tree, node), lid, last);
 	}
-	return finish(to);
+	return fabric_flush(to);
 }
 
 int fabric_lft_write_roots(const struct fabric_tree *tree, FILE *to)
@@ -312,7 +307,7 @@ int fabric_lft_write_roots(const struct fabric_tree *tree, FILE *to)
 	for (uint32_t node = t->first[t->h]; node < fabric_nodes(t); node++)
 		if (fabric_tree_has_node(tree, node))
 			fprintf(to, "0x%016" PRIx64 "\n", fabric_tree_guid(tree, node));
-	return finish(to);
+	return fabric_flush(to);
 }
 
 int fabric_lft_write_hosts(const struct fabric_tree *tree, FILE *to)
@@ -320,5 +315,5 @@ int fabric_lft_write_hosts(const struct fabric_tree *tree, FILE *to)
 	for (uint32_t node = 0; node < fabric_hosts(&tree->pgft); node++)
 		if (fabric_tree_has_node(tree, node))
 			fprintf(to, "0x%016" PRIx64 "\n", fabric_tree_port_guid(tree, node));
-	return finish(to);
+	return fabric_flush(to);
 }

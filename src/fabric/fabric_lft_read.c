@@ -69,8 +69,10 @@ static int next_line(struct reader *x, FILE *from)
 		x->text[len++] = (char)c;
 	}
 	if (ferror(from)) {
-		fabric_refuse(x->why, x->why_size, "can not read %s: %s", x->file, strerror(EIO));
-		return -EIO;
+		int err = errno ? errno : EIO;
+
+		fabric_refuse(x->why, x->why_size, "can not read %s: %s", x->file, strerror(err));
+		return -err;
 	}
 	while (len && strchr(" \t\r", x->text[len - 1]))
 		len--;
