@@ -182,7 +182,7 @@ static int parse_orders(const char *text, uint64_t *first, uint32_t *n)
 	uint64_t last;
 
 	*n = 0;
-	if (!dots || strncmp(text, "random:", 7))
+	if (!dots || strncmp(text, "random:", 7) != 0)
 		return CLI_OK;
 	if (dots - text - 7 < (int)sizeof(from))
 		memcpy(from, text + 7, (size_t)(dots - text - 7));

@@ -29,7 +29,7 @@ static int append(struct fabric_line *line, int c)
 static void end_other(struct fabric_line *line)
 {
 	line->other[line->other_len] = '\0';
-	line->slots |= !strncmp(line->other, "slots=", 6) && strcmp(line->other, "slots=1");
+	line->slots |= !strncmp(line->other, "slots=", 6) && strcmp(line->other, "slots=1") != 0;
 	line->other_len = 0;
 }
 

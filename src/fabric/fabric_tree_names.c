@@ -180,7 +180,7 @@ static uint32_t find_text(const struct fabric_tree *t, const char *text)
 			continue;
 		if (!strcmp(n->id, text))
 			return i;
-		if (strcmp(n->desc, text))
+		if (strcmp(n->desc, text) != 0)
 			continue;
 		/* Two of them: it does not say which. */
 		if (found != FABRIC_NONE)
