@@ -189,6 +189,9 @@ static FILE *create_part(struct cli_file *f)
 	/* A device, a pipe, a link that leads nowhere: not to be replaced. */
 	if ((old && !S_ISREG(st.st_mode)) || link)
 		return NULL;
+	/* Nor is one that may not be written. */
+	if (old && access(f->path, W_OK))
+		return NULL;
 	f->name = old ? realpath(f->path, NULL) : strdup(f->path);
 	if (!f->name || asprintf(&f->part, "%s.XXXXXX", f->name) < 0) {
 		f->part = NULL;

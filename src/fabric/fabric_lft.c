@@ -209,7 +209,7 @@ static int make_tails(struct writer *w, bool guids)
 		fabric_tree_name(w->r->tree, node, name);
 		snprintf(tail, sizeof(tail), " # %s portguid 0x%016" PRIx64 ": '%s'\n",
 			 node < fabric_hosts(w->t) ? "Channel Adapter" : "Switch",
-			 fabric_tree_port_guid(w->r->tree, node), name);
+			 fabric_tree_port_guid(w->r->tree, node), fabric_mask(name));
 		w->tails[node] = strdup(tail);
 		if (!w->tails[node])
 			return -ENOMEM;
@@ -242,7 +242,7 @@ static int put_table(const struct writer *w, uint32_t node)
 	fabric_tree_name(w->r->tree, node, name);
 	fprintf(w->to, "Unicast lids [0-%u] of switch Lid %u guid 0x%016" PRIx64 " ('%s'):\n",
 		last_lid(w->t, lmc), fabric_lid(w->t, lmc, node),
-		fabric_tree_guid(w->r->tree, node), name);
+		fabric_tree_guid(w->r->tree, node), fabric_mask(name));
 	for (size_t e = 0; e < fabric_routes_entries(w->r); e++) {
 		if (!w->row[e])
 			continue;

@@ -10,10 +10,7 @@ const char *lft_name(const struct lft_reader *x, uint32_t node)
 	static _Thread_local char name[FABRIC_TREE_NAME_MAX];
 
 	fabric_tree_name(x->tree, node, name);
-	for (char *c = name; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '?';
-	return name;
+	return fabric_mask(name);
 }
 
 /* What has no cable left does not appear in tables. */

@@ -44,6 +44,14 @@ struct fabric_quote fabric_quote(const char *text)
 	return fabric_quote_n(text, strlen(text));
 }
 
+char *fabric_mask(char *name)
+{
+	for (char *c = name; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return name;
+}
+
 int fabric_seed(const char *what, const char *text, uint64_t *seed, char *why, size_t why_size)
 {
 	int ret = fabric_decimal(text, seed);

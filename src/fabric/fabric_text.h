@@ -21,6 +21,9 @@ struct fabric_quote {
 struct fabric_quote fabric_quote_n(const char *text, size_t len);
 struct fabric_quote fabric_quote(const char *text);
 
+/* Where a name is a remark only: bytes that can not be shown become '?'. Returns the name. */
+char *fabric_mask(char *name);
+
 /* A decimal number and nothing else: 0, -EINVAL, or -ERANGE beyond 64 bits. */
 static inline int fabric_decimal(const char *text, uint64_t *value)
 {

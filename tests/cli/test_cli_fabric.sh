@@ -102,6 +102,9 @@ for words in '--links' '--hottest 99' '--without nobody:1'; do
 done
 fabric hsd --topology "$tmp/steer" --cps shift --links
 check_has "$out" '\x1b[31mh\x9b3[1]>\x07leaf'
+fabric route --topology "$tmp/steer" --lfts -
+check_has "$out" "('?leaf'):"
+check_true test -z "$(tr -d '\n -~' <"$tmp/out")"
 fabric hsd --topology "$tmp/steer" --cps shift --hottest 64 --json
 check_eq "$(value '.hottest|length')" 64
 
