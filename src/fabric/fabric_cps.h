@@ -1,7 +1,8 @@
 /* Collective permutation sequences: who sends to whom in each stage of a collective.
  *
  * A collective of n ranks is a sequence of stages, and in each stage a rank sends to one other
- * rank, or to none (a file's may send to several). With L = ⌊log2 n⌋, P = 2^L, and M_l = m_1·…·m_l of the tree:
+ * rank, or to none (a file's may send to several). With L = ⌊log2 n⌋, P = 2^L, and
+ * M_l = m_1·…·m_l of the tree:
  *
  *	shift          s = 1 … n−1: i → (i+s) mod n
  *	shift:S        of these the stage s = S only
