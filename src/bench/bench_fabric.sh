@@ -115,31 +115,38 @@ plot '$out/fabric-hsd.dat' using 1:2 with linespoints title 'time'"
 	echo
 }
 
-# simulate NAME ARGUMENTS...: percent of the hosts' bandwidth
+# simulate ARGUMENTS...: percent of the hosts' bandwidth; of several orders the median, the lowest
+# and the highest
 simulate() {
+	local name
 	"$WEFT" fabric sim --pgft '3;18,18,6;1,18,3;1,1,6' --json -q "$@" >"$tmp/sim" || failed=1
-	awk -v b="$(field bandwidth "$tmp/sim")" 'BEGIN { printf "%.1f", 100 * b }'
+	for name in bandwidth bandwidth_min bandwidth_max; do
+		# Only the object itself: its orders are further in.
+		sed -n "s/^  \"$name\": \([0-9.e+-]*\).*/\1/p" "$tmp/sim"
+	done | awk '{ printf("%s%.1f", (NR > 1 ? " " : ""), 100 * $1) }'
+	# Of several orders, the events of one that is typical.
 	awk -v e="$(field events "$tmp/sim")" -v s="$(field seconds "$tmp/sim")" \
 		'BEGIN { print e, s }' >>"$tmp/events"
 }
 
 part_sim() {
-	local sizes='4K 8K 16K 32K 64K 128K 256K' stages=16 size order cps row ring
-	[ $quick = no ] || { sizes='8K 64K' stages=4; }
+	local sizes='4K 8K 16K 32K 64K 128K 256K' stages=16 orders=7 size cps row ring
+	[ $quick = no ] || { sizes='8K 64K' stages=4 orders=3; }
 	: >"$tmp/events"
-	echo "# figure 2: 1944 hosts, percent of the hosts' bandwidth; $stages stages of shift, spread"
-	printf '#%7s %14s %14s %14s %14s\n' size 'shift random' 'recdbl random' 'shift order' 'topo-recdbl'
+	echo "# figure 2: 1944 hosts, percent of the hosts' bandwidth; $stages stages of shift, spread;"
+	echo "# random: the median of $orders orders, and from where to where they reach"
+	printf '#%7s %21s %21s %14s %14s\n' size 'shift random' 'recdbl random' 'shift order' topo-recdbl
 	: >"$out/fabric-sim.dat"
 	for size in $sizes; do
 		row=$size
 		for cps in shift recdbl; do
-			row+=" $(simulate --cps $cps --order random:1 --bytes "$size" --stages $stages)"
+			row+=" $(simulate --cps $cps --order "random:1..$orders" --bytes "$size" --stages $stages)"
 		done
 		for cps in shift topo-recdbl; do
 			row+=" $(simulate --cps $cps --bytes "$size" --stages $stages)"
 		done
 		# shellcheck disable=SC2086 # the columns
-		printf '%8s %14s %14s %14s %14s\n' $row
+		printf '%8s %8s (%4s-%4s) %8s (%4s-%4s) %14s %14s\n' $row
 		echo "$row" >>"$out/fabric-sim.dat"
 	done
 	ring=$(simulate --cps ring --order adversarial --bytes 256K)
@@ -149,10 +156,10 @@ part_sim() {
 		e / 1e6, s, e / s / 1e6 }' "$tmp/events"
 	plot fabric-sim "Figure 2: 1944 hosts" "percent of the hosts' bandwidth" "set yrange [0:105]
 set xlabel 'message size'
-plot '$out/fabric-sim.dat' using 0:2:xtic(1) with linespoints title 'shift, random order', \
-'' using 0:3 with linespoints title 'recursive doubling, random order', \
-'' using 0:4 with linespoints title 'shift, routing order', \
-'' using 0:5 with linespoints title 'topology-aware recursive doubling'"
+plot '$out/fabric-sim.dat' using 0:2:3:4:xtic(1) with yerrorlines title 'shift, random order', \
+'' using 0:5:6:7 with yerrorlines title 'recursive doubling, random order', \
+'' using 0:8 with linespoints title 'shift, routing order', \
+'' using 0:9 with linespoints title 'topology-aware recursive doubling'"
 	echo
 }
 

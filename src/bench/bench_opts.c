@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench_opts.h"
+#include "util_number.h"
 
 static const char usage[] =
 	"Usage: weft-perf COMMAND [OPTION]... [HOST]\n"
@@ -116,23 +117,12 @@ static const struct option options[] = {
 	{0},
 };
 
-/* A number from lo to hi, with an optional K or M (powers of two). */
+/* A number from lo to hi, with an optional K, M or G (powers of two). */
 static int number(const char *what, const char *text, uint64_t lo, uint64_t hi, uint64_t *out)
 {
-	char *end;
 	uint64_t v;
 
-	errno = 0;
-	v = strtoull(text, &end, 0);
-	if (end != text && *end) {
-		int shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : 0;
-
-		if (shift && v <= UINT64_MAX >> shift) {
-			v <<= shift;
-			end++;
-		}
-	}
-	if (errno || end == text || *end || *text == '-' || v < lo || v > hi) {
+	if (util_size(text, &v) || v < lo || v > hi) {
 		fprintf(stderr, "weft-perf: %s: `%s` is not a number from %llu to %llu\n", what,
 			text, (unsigned long long)lo, (unsigned long long)hi);
 		return -EINVAL;

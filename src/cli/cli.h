@@ -43,6 +43,9 @@ int cli_help(int argc, char **argv);
  * subcommand that main.c is running. Returns CLI_USAGE, so that a caller can
  * `return cli_error(...)`. */
 int cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same for what a -errno stopped: CLI_FAILED if it is the machine's (no memory, no room on the
+ * disk), CLI_USAGE if it is the input's. */
+int cli_failed(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* After getopt_long has printed its complaint: points at --help, returns CLI_USAGE. */
 int cli_try_help(void);
@@ -63,7 +66,9 @@ int cli_become(char **argv);
 /* Calls fn for each line of a command's standard output; none if there is no such command. */
 void cli_each_line(char *const *argv, void (*fn)(char *line, void *arg), void *arg);
 
-/* Flushes standard output. A full disk or a closed pipe is a failure. */
+/* Flushes standard output. A full disk or a closed pipe is a failure, of which it speaks once. */
 int cli_finish(int code);
+/* The same, and closes it, for main.c after every command: some disks tell only then. */
+int cli_end(int code);
 
 #endif

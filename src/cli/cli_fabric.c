@@ -9,6 +9,7 @@
 
 #include "cli_family.h"
 #include "fabric_lft.h"
+#include "fabric_text.h"
 
 static const char help_head[] =
 	"Usage: weft fabric COMMAND [OPTIONS]\n"
@@ -42,7 +43,7 @@ static const char help_tail[] =
 	"\n"
 	"Exit codes: 0 done; 1 it is no (whole) fat tree, or could not be written; 2 wrong usage "
 	"or\n"
-	"input. Manual page: weft-fabric(1).\n";
+	"input. Files to read may be '-', standard input. Manual page: weft-fabric(1).\n";
 
 static const struct cli_command commands[] = {
 	{"check", "say what a fabric is, and what is wrong with it", cli_fabric_check},
@@ -110,71 +111,83 @@ static int open_tuple(struct cli_fabric *f, const char *text)
 	return CLI_OK;
 }
 
-static FILE *open_input(const char *path)
-{
-	FILE *from = !strcmp(path, "-") ? stdin : fopen(path, "re");
-
-	if (!from)
-		cli_error("cannot read %s: %s", path, strerror(errno));
-	return from;
-}
-
 static int open_topology(struct cli_fabric *f, const char *path)
 {
 	struct fabric_net *net = calloc(1, sizeof(*net));
-	FILE *from = open_input(path);
+	FILE *from = NULL;
 	char why[512];
-	int ret = CLI_USAGE;
+	int code = CLI_USAGE, err = net ? fabric_open(&from, path, why, sizeof(why)) : -ENOMEM;
 
-	if (!from || !net)
-		goto out;
-	if (fabric_net_read(net, from, !strcmp(path, "-") ? "standard input" : path, why,
-			    sizeof(why))) {
-		cli_error("%s", why);
-		goto out;
-	}
-	if (fabric_shape(&f->tree, net, &f->defects, why, sizeof(why))) {
-		cli_error("%s: %s", path, why);
+	if (!net)
+		return cli_failed(err, "%s", strerror(-err));
+	if (!err)
+		err = fabric_net_read(net, from, fabric_file_name(path), why, sizeof(why));
+	if (err) {
+		code = cli_failed(err, "%s", why);
+	} else if (fabric_shape(&f->tree, net, &f->defects, why, sizeof(why))) {
+		cli_error("%s: %s", fabric_file_name(path), why);
 		fabric_net_free(net);
-		ret = CLI_FAILED;
-		goto out;
+		code = CLI_FAILED;
+	} else {
+		net = NULL; /* the tree's */
+		code = CLI_OK;
 	}
-	net = NULL; /* the tree's */
-	ret = CLI_OK;
-out:
 	free(net);
-	if (from && from != stdin)
-		fclose(from);
-	return ret;
+	fabric_close(from);
+	return code;
 }
 
-/* A node or a cable. Cables are joined names; a name may have a '-' itself. */
 static int leave_out(struct cli_fabric *f, const char *name)
 {
-	struct fabric_cable c;
-	uint32_t node;
+	uint32_t node, cable;
+	char why[512];
 	int err;
 
 	if (!fabric_tree_find(&f->tree, name, &node))
 		err = fabric_tree_remove(&f->tree, node);
-	else if (!fabric_find_cable(&f->tree.pgft, name, &c))
-		err = fabric_tree_cut(&f->tree, fabric_cable_number(&f->tree.pgft, &c));
+	else if (!fabric_tree_find_cable(&f->tree, name, &cable, why, sizeof(why)))
+		err = fabric_tree_cut(&f->tree, cable);
 	else
-		return cli_error("there is no node or cable '%s'", name);
-	return err ? cli_error("%s", strerror(-err)) : CLI_OK;
+		return cli_error("--without: %s", why);
+	return err ? cli_failed(err, "%s", strerror(-err)) : CLI_OK;
 }
 
-int cli_fabric_open(struct cli_fabric *f, const struct cli_fabric_args *a)
+static const char *file_of(const char *text)
 {
-	int code;
+	return text && !strncmp(text, "file:", 5) ? text + 5 : NULL;
+}
+
+/* What was given but would not be looked at, or can not be had twice. */
+static int check_args(const struct cli_fabric_args *a)
+{
+	const char *const files[] = {
+		a->topology,         a->hosts,          a->lids,
+		file_of(a->routing), file_of(a->order), file_of(a->cps),
+	};
+	unsigned int n = 0;
 
 	if (!a->pgft == !a->topology) {
 		cli_error("which fabric? Give either --pgft or --topology");
 		return cli_try_help();
 	}
-	code = a->pgft ? open_tuple(f, a->pgft) : open_topology(f, a->topology);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		n += files[i] && (!strcmp(files[i], "-") || !strcmp(files[i], "/dev/stdin"));
+	if (n > 1)
+		return cli_error("standard input can be read once, but is to be %u files", n);
+	if (a->lids && !file_of(a->routing))
+		return cli_error("--lids is for tables of a file, --routing file:LFTS");
 	if (a->n_without == CLI_FABRIC_CUTS_MAX)
-		return cli_error("--without was given too often");
+		return cli_error("--without was given too often; at most %u times",
+				 CLI_FABRIC_CUTS_MAX - 1);
+	return CLI_OK;
+}
+
+int cli_fabric_open(struct cli_fabric *f, const struct cli_fabric_args *a)
+{
+	int code = check_args(a);
+
+	if (!code)
+		code = a->pgft ? open_tuple(f, a->pgft) : open_topology(f, a->topology);
 	for (unsigned int i = 0; !code && i < a->n_without; i++)
 		code = leave_out(f, a->without[i]);
 	if (!code && f->defects.count && !a->check)
@@ -199,32 +212,31 @@ int cli_fabric_take_part(struct cli_fabric *f, const struct cli_fabric_args *a)
 		err = fabric_set_file(&f->set, &f->tree, a->hosts, why, sizeof(why));
 	else
 		err = fabric_set_all(&f->set, &f->tree);
-	return err ? cli_error("%s", *why ? why : strerror(-err)) : CLI_OK;
+	return err ? cli_failed(err, "%s", *why ? why : strerror(-err)) : CLI_OK;
 }
 
 static int read_tables(struct cli_fabric *f, const char *path, const char *lids_path)
 {
-	FILE *from = open_input(path), *lids = NULL;
-	int code = CLI_USAGE;
+	FILE *from = NULL, *lids = NULL;
 	char why[512];
+	int err = fabric_open(&from, path, why, sizeof(why));
 
-	if (!from)
-		return CLI_USAGE;
-	if (lids_path) {
-		lids = open_input(lids_path);
-		if (!lids)
-			goto out;
-	}
-	if (fabric_lft_read(&f->routes, &f->tree, from, path, lids, lids_path, why, sizeof(why)))
-		cli_error("%s", why);
-	else
-		code = CLI_OK;
-out:
-	if (from != stdin)
-		fclose(from);
-	if (lids && lids != stdin)
-		fclose(lids);
-	return code;
+	if (!err && lids_path)
+		err = fabric_open(&lids, lids_path, why, sizeof(why));
+	if (!err)
+		err = fabric_lft_read(&f->routes, &f->tree, from, fabric_file_name(path), lids,
+				      lids ? fabric_file_name(lids_path) : NULL, why, sizeof(why));
+	fabric_close(from);
+	fabric_close(lids);
+	return err ? cli_failed(err, "%s", why) : CLI_OK;
+}
+
+int cli_fabric_no_routes(int err)
+{
+	if (err == -ERANGE)
+		return cli_error("a switch has more than %u ports, which tables have no room for",
+				 UINT16_MAX);
+	return cli_failed(err, "cannot compute routes: %s", strerror(-err));
 }
 
 int cli_fabric_routes(struct cli_fabric *f, const struct cli_fabric_args *a)
@@ -236,19 +248,19 @@ int cli_fabric_routes(struct cli_fabric *f, const struct cli_fabric_args *a)
 
 	if (code)
 		return code;
-	if (a->routing && !strncmp(a->routing, "file:", 5))
-		return read_tables(f, a->routing + 5, a->lids);
+	if (file_of(a->routing))
+		return read_tables(f, file_of(a->routing), a->lids);
 	if (compact) {
 		f->index = fabric_set_index(&f->set, &f->tree);
 		if (!f->index)
-			return cli_error("%s", strerror(ENOMEM));
+			return cli_failed(-ENOMEM, "%s", strerror(ENOMEM));
 	} else if (a->routing && fabric_routing_parse(&rule, a->routing, why, sizeof(why))) {
 		return cli_error("%s; also compact and file:LFTS", why);
 	}
 	err = fabric_routes_make(&f->routes, &f->tree, &rule, f->index);
 	if (err == -EINVAL)
 		return cli_error("ecmp has no tables: switches choose by themselves");
-	return err ? cli_error("cannot compute routes: %s", strerror(-err)) : CLI_OK;
+	return err ? cli_fabric_no_routes(err) : CLI_OK;
 }
 
 /* ---- order and pattern ---- */
@@ -260,25 +272,30 @@ int cli_fabric_ranks(struct cli_fabric *f, const struct cli_fabric_args *a)
 
 	f->order = calloc(f->set.count ? f->set.count : 1, sizeof(*f->order));
 	if (!f->order)
-		return cli_error("%s", strerror(ENOMEM));
+		return cli_failed(-ENOMEM, "%s", strerror(ENOMEM));
 	err = fabric_order_of(&f->tree, &f->set, a->order ? a->order : "routing", f->order,
 			      &f->ranks, why, sizeof(why));
 	if (err)
-		return cli_error("%s", *why ? why : strerror(-err));
-	return f->ranks ? CLI_OK : cli_error("no host takes part");
+		return cli_failed(err, "%s", *why ? why : strerror(-err));
+	if (!f->ranks)
+		return cli_error("no host takes part");
+	if (a->ranks > f->ranks)
+		return cli_error("--ranks %u: there are %u hosts", a->ranks, f->ranks);
+	f->ranks = a->ranks ? a->ranks : f->ranks;
+	return CLI_OK;
 }
 
 int cli_fabric_pattern(struct cli_fabric *f, const struct cli_fabric_args *a)
 {
 	char why[512];
+	int err;
 
 	if (!a->cps) {
 		cli_error("what is exchanged? Give --cps, such as --cps shift");
 		return cli_try_help();
 	}
-	if (fabric_cps_parse(&f->cps, a->cps, f->ranks, &f->tree.pgft, why, sizeof(why)))
-		return cli_error("%s", why);
-	return CLI_OK;
+	err = fabric_cps_parse(&f->cps, a->cps, f->ranks, &f->tree.pgft, why, sizeof(why));
+	return err ? cli_failed(err, "%s", why) : CLI_OK;
 }
 
 int cli_fabric_ready(struct cli_fabric *f, const struct cli_fabric_args *a, bool pattern)
@@ -305,13 +322,6 @@ void cli_fabric_close(struct cli_fabric *f)
 	fabric_tree_free(&f->tree);
 }
 
-void cli_fabric_print_json(json_t *value, size_t flags)
-{
-	json_dumpf(value, stdout, JSON_INDENT(2) | flags);
-	putchar('\n');
-	json_decref(value);
-}
-
 long cli_fabric_rss_kb(void)
 {
 	struct rusage u;
@@ -319,7 +329,7 @@ long cli_fabric_rss_kb(void)
 	return getrusage(RUSAGE_SELF, &u) ? 0 : u.ru_maxrss;
 }
 
-/* ---- names and files ---- */
+/* ---- names ---- */
 
 void cli_fabric_link(const struct cli_fabric *f, uint32_t link, char name[CLI_FABRIC_LINK_MAX])
 {
@@ -333,25 +343,4 @@ void cli_fabric_link(const struct cli_fabric *f, uint32_t link, char name[CLI_FA
 	fabric_tree_name(&f->tree, fabric_number(&f->tree.pgft, c.upper), upper);
 	snprintf(name, CLI_FABRIC_LINK_MAX, "%s[%u]>%s", up ? lower : upper, port,
 		 up ? upper : lower);
-}
-
-FILE *cli_fabric_create(const char *path)
-{
-	FILE *to = !path || !strcmp(path, "-") ? stdout : fopen(path, "we");
-
-	if (!to)
-		cli_error("cannot write %s: %s", path, strerror(errno));
-	return to;
-}
-
-int cli_fabric_written(FILE *to, const char *path, int err)
-{
-	if (to == stdout && !err)
-		return cli_finish(CLI_OK);
-	if (to != stdout && fclose(to) && !err)
-		err = -errno;
-	if (!err)
-		return CLI_OK;
-	cli_error("cannot write %s: %s", to == stdout ? "the output" : path, strerror(-err));
-	return CLI_FAILED;
 }

@@ -3,9 +3,7 @@
 #ifndef WEFT_CLI_FABRIC_H
 #define WEFT_CLI_FABRIC_H
 
-#include <jansson.h>
-
-#include "cli.h"
+#include "cli_output.h"
 #include "fabric_cps.h"
 #include "fabric_order.h"
 #include "fabric_routes.h"
@@ -27,7 +25,8 @@ struct cli_fabric_args {
 	const char *without[CLI_FABRIC_CUTS_MAX];
 	unsigned int n_without;
 	bool json;
-	bool check; /* defects are what it is about */
+	uint32_t ranks; /* of the first hosts of the order; 0: of all */
+	bool check;     /* defects are what it is about */
 };
 
 /* ... and what they mean. Parts that were not asked for are empty. */
@@ -82,8 +81,10 @@ enum {
 #define CLI_FABRIC_TREE_HELP                                                                       \
 	"  --pgft SPEC        the fabric is the fat tree of this tuple (see weft fabric --help)\n" \
 	"  --topology FILE    ... or what ibnetdiscover prints; '-' is standard input\n"           \
-	"  --without NAME     without this node or cable (h3, s2.5, s1.0-s2.3:1, or by the\n"      \
-	"                     name in the file); may be given again\n"
+	"  --without NAME     without this node or cable: h3, s2.5, s1.0-s2.3:1, or by name, "     \
+	"GUID\n"                                                                                   \
+	"                     or id in the file, for a cable with a port, NAME[3] or NAME:3;\n"    \
+	"                     may be given again\n"
 #define CLI_FABRIC_ROUTE_HELP                                                                      \
 	"  --routing R        dmodk (if not given); lmc:K, dmodk with 2^K addresses per host;\n"   \
 	"                     compact, dmodk by the position among those that take part;\n"        \
@@ -112,14 +113,13 @@ int cli_fabric_open(struct cli_fabric *f, const struct cli_fabric_args *a);
 /* Only who takes part. */
 int cli_fabric_take_part(struct cli_fabric *f, const struct cli_fabric_args *a);
 int cli_fabric_routes(struct cli_fabric *f, const struct cli_fabric_args *a);
+/* Says why there are none. Returns the exit code. */
+int cli_fabric_no_routes(int err);
 int cli_fabric_ranks(struct cli_fabric *f, const struct cli_fabric_args *a);
 int cli_fabric_pattern(struct cli_fabric *f, const struct cli_fabric_args *a);
 /* All of these but the pattern; with it. */
 int cli_fabric_ready(struct cli_fabric *f, const struct cli_fabric_args *a, bool pattern);
 void cli_fabric_close(struct cli_fabric *f);
-
-/* Prints a document, with these flags of jansson's, and gives it up. */
-void cli_fabric_print_json(json_t *value, size_t flags);
 
 /* The most memory that this process has had. */
 long cli_fabric_rss_kb(void);
@@ -127,10 +127,5 @@ long cli_fabric_rss_kb(void);
 /* Links and flows by name. */
 #define CLI_FABRIC_LINK_MAX (2 * FABRIC_TREE_NAME_MAX + 16)
 void cli_fabric_link(const struct cli_fabric *f, uint32_t link, char name[CLI_FABRIC_LINK_MAX]);
-
-/* A file to write; "-" or NULL is standard output. NULL after a complaint. cli_fabric_written
- * closes it: CLI_OK, or CLI_FAILED after a complaint. err is what writing returned. */
-FILE *cli_fabric_create(const char *path);
-int cli_fabric_written(FILE *to, const char *path, int err);
 
 #endif

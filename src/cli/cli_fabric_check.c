@@ -1,6 +1,7 @@
 /* weft fabric check, weft fabric convert: what a fabric is. */
 #include "cli_fabric.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
@@ -59,7 +60,7 @@ static json_t *sentences(const struct fabric_defects *d)
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < d->kept; i++)
-		json_array_append_new(list, json_string(d->text[i]));
+		json_array_append_new(list, cli_json_text(d->text[i]));
 	return list;
 }
 
@@ -87,7 +88,7 @@ static void print_json(const struct cli_fabric *f, const struct fabric_rlft *r, 
 		      (json_int_t)t->n_cables_gone, "pairs_without_a_way", (json_int_t)lost,
 		      "n_defects", (json_int_t)f->defects.count, "defects", sentences(&f->defects),
 		      "rlft", r->count == 0, "rules_broken", rules(r));
-	cli_fabric_print_json(j, 0);
+	cli_print_json(j, 0);
 }
 
 static void print_text(const struct cli_fabric *f, const struct fabric_rlft *r, uint64_t lost)
@@ -99,7 +100,7 @@ static void print_text(const struct cli_fabric *f, const struct fabric_rlft *r, 
 	printf("%s: %u hosts, %u switches, %u cables\n", tuple, fabric_hosts(&t->pgft),
 	       fabric_nodes(&t->pgft) - fabric_hosts(&t->pgft), fabric_cables(&t->pgft));
 	for (uint32_t i = 0; i < f->defects.kept; i++)
-		printf("defect: %s\n", f->defects.text[i]);
+		cli_say("defect: %s\n", f->defects.text[i]);
 	if (f->defects.kept < f->defects.count)
 		printf("... and %u more\n", f->defects.count - f->defects.kept);
 	if (!fabric_tree_whole(t))
@@ -107,7 +108,7 @@ static void print_text(const struct cli_fabric *f, const struct fabric_rlft *r, 
 	if (lost)
 		printf("no way: between %" PRIu64 " pairs of hosts\n", lost);
 	for (uint32_t i = 0; i < r->count; i++)
-		printf("no RLFT: %s\n", r->broken[i].text);
+		cli_say("no RLFT: %s\n", r->broken[i].text);
 	if (!r->count && fabric_tree_whole(t) && !f->defects.count)
 		printf("a whole real-life fat tree: with D-Mod-K and in routing order no shift has "
 		       "a hot spot\n");
@@ -161,18 +162,26 @@ static int convert(const struct cli_fabric_args *a, const char *format, const ch
 	struct cli_fabric f = {0};
 	char tuple[FABRIC_TUPLE_MAX];
 	int code = cli_fabric_open(&f, a), err = 0;
-	FILE *to = code ? NULL : cli_fabric_create(path);
+	bool pgft = !strcmp(format, "pgft");
+	const char *why = NULL;
+	struct cli_file file;
 
-	if (!code && !to)
-		code = CLI_USAGE;
+	if (!code && pgft && !fabric_tree_whole(&f.tree))
+		code = cli_error("%u nodes and %u cables are missing, which a tuple can not say; "
+				 "'--to ibnetdiscover' can",
+				 f.tree.n_nodes_gone, f.tree.n_cables_gone);
+	if (!code)
+		code = cli_create(&file, path);
 	if (!code) {
-		if (!strcmp(format, "pgft")) {
-			fabric_pgft_print(&f.tree.pgft, tuple);
-			fprintf(to, "%s\n", tuple);
-		} else {
-			err = fabric_net_write(&f.tree, to);
-		}
-		code = cli_fabric_written(to, path, err);
+		fabric_pgft_print(&f.tree.pgft, tuple);
+		if (pgft)
+			fprintf(file.to, "%s\n", tuple);
+		else
+			err = fabric_net_write(&f.tree, file.to);
+		if (err == -ERANGE)
+			why = "a node has more ports than such a text can have: 65535 of a "
+			      "switch, 15 of a host";
+		code = cli_written(&file, err, why);
 	}
 	cli_fabric_close(&f);
 	return code;

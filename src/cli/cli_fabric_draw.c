@@ -103,16 +103,17 @@ static int draw(const struct cli_fabric *f, const struct cli_fabric_args *a, con
 				   .title = title,
 				   .cps = a->cps ? &f->cps : NULL,
 				   .hosts = f->order};
-	FILE *to = cli_fabric_create(path);
+	struct cli_file file;
+	int err, code = cli_create(&file, path);
 
-	if (!to)
-		return CLI_FAILED;
+	if (code)
+		return code;
 	fabric_pgft_print(&f->tree.pgft, tuple);
 	snprintf(title, sizeof(title), "%.80s%s%s, %.60s%s%.60s", a->topology ? a->topology : "",
 		 a->topology ? ": " : "", tuple, a->routing ? a->routing : "dmodk",
 		 a->cps ? ", " : "", a->cps ? a->cps : "");
-	return cli_fabric_written(
-		to, path, is_page(path) ? fabric_page(&page, to) : draw_svg(f, title, a->cps, to));
+	err = is_page(path) ? fabric_page(&page, file.to) : draw_svg(f, title, a->cps, file.to);
+	return cli_written(&file, err, NULL);
 }
 
 static int run(const struct cli_fabric_args *a, const char *path)

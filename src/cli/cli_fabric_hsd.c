@@ -59,9 +59,10 @@ static json_t *flows_json(const struct cli_fabric *f, const struct fabric_hsd_jo
 		fabric_tree_name(&f->tree, f->order[flows[i].from], from);
 		fabric_tree_name(&f->tree, f->order[flows[i].to], to);
 		json_array_append_new(list,
-				      json_pack("{s:I, s:I, s:s, s:s}", "from_rank",
+				      json_pack("{s:I, s:I, s:o, s:o}", "from_rank",
 						(json_int_t)flows[i].from, "to_rank",
-						(json_int_t)flows[i].to, "from", from, "to", to));
+						(json_int_t)flows[i].to, "from",
+						cli_json_text(from), "to", cli_json_text(to)));
 	}
 	free(flows);
 	return list;
@@ -77,10 +78,10 @@ static json_t *hottest_json(const struct cli_fabric *f, const struct fabric_hsd_
 		const struct fabric_hsd_link *l = &r->hottest[i];
 
 		cli_fabric_link(f, l->link, name);
-		json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o}", "link", name, "stage",
-						      (json_int_t)l->stage, "degree",
-						      (json_int_t)l->degree, "flows",
-						      flows_json(f, job, l)));
+		json_array_append_new(
+			list, json_pack("{s:o, s:I, s:I, s:o}", "link", cli_json_text(name),
+					"stage", (json_int_t)l->stage, "degree",
+					(json_int_t)l->degree, "flows", flows_json(f, job, l)));
 	}
 	return list;
 }
@@ -118,7 +119,7 @@ static void print_json(const struct cli_fabric *f, const struct fabric_hsd_job *
 		json_object_set_new(j, "per_stage", stages_json(job, h));
 	if (w->hottest)
 		json_object_set_new(j, "hottest", hottest_json(f, job, r));
-	cli_fabric_print_json(j, JSON_REAL_PRECISION(15));
+	cli_print_json(j, JSON_REAL_PRECISION(15));
 }
 
 static void print_flows(const struct cli_fabric *f, const struct fabric_hsd_job *job,
@@ -131,7 +132,7 @@ static void print_flows(const struct cli_fabric *f, const struct fabric_hsd_job 
 	for (uint32_t i = 0; i < n && i < FLOWS_SHOWN; i++) {
 		fabric_tree_name(&f->tree, f->order[flows[i].from], from);
 		fabric_tree_name(&f->tree, f->order[flows[i].to], to);
-		printf("    rank %u (%s) > rank %u (%s)\n", flows[i].from, from, flows[i].to, to);
+		cli_say("    rank %u (%s) > rank %u (%s)\n", flows[i].from, from, flows[i].to, to);
 	}
 	if (n > FLOWS_SHOWN)
 		printf("    ... and %u more\n", n - FLOWS_SHOWN);
@@ -160,8 +161,8 @@ static void print_text(const struct cli_fabric *f, const struct fabric_hsd_job *
 		printf("  %" PRIu64 " flows have no way\n", r->worst.lost);
 	for (uint32_t i = 0; i < r->n_hottest; i++) {
 		cli_fabric_link(f, r->hottest[i].link, name);
-		printf("%s: degree %u in stage %u\n", name, r->hottest[i].degree,
-		       r->hottest[i].stage);
+		cli_say("%s: degree %u in stage %u\n", name, r->hottest[i].degree,
+			r->hottest[i].stage);
 		print_flows(f, job, &r->hottest[i]);
 	}
 }
@@ -174,9 +175,9 @@ static int print_links(void *arg, uint32_t stage, const uint32_t *degree)
 	for (uint32_t i = 0; i < 2 * fabric_cables(&f->tree.pgft); i++)
 		if (degree[i]) {
 			cli_fabric_link(f, i, name);
-			printf("%u %s %u\n", stage, name, degree[i]);
+			cli_say("%u %s %u\n", stage, name, degree[i]);
 		}
-	return ferror(stdout) ? -EIO : 0;
+	return ferror(stdout) ? -(errno ? errno : EIO) : 0;
 }
 
 static int measure(struct cli_fabric *f, const struct cli_fabric_args *a, const struct wish *w)
@@ -193,7 +194,7 @@ static int measure(struct cli_fabric *f, const struct cli_fabric_args *a, const 
 	if (w->per_stage) {
 		job.per_stage = calloc(f->cps.stages ? f->cps.stages : 1, sizeof(*job.per_stage));
 		if (!job.per_stage)
-			return cli_error("%s", strerror(ENOMEM));
+			return cli_failed(-ENOMEM, "%s", strerror(ENOMEM));
 	}
 	err = fabric_hsd(&job, &r);
 	if (!err && !w->links && a->json)
@@ -203,7 +204,10 @@ static int measure(struct cli_fabric *f, const struct cli_fabric_args *a, const 
 	if (!err)
 		fabric_hsd_free(&r);
 	free(job.per_stage);
-	return err ? cli_error("cannot compute it: %s", strerror(-err)) : cli_finish(CLI_OK);
+	/* What can not be written is said there. */
+	if (err && !ferror(stdout))
+		return cli_failed(err, "cannot compute it: %s", strerror(-err));
+	return cli_finish(CLI_OK);
 }
 
 static int hsd(const struct cli_fabric_args *a, const struct wish *w)
@@ -255,5 +259,8 @@ int cli_fabric_hsd(int argc, char **argv)
 		}
 	}
 	code = cli_fabric_end(argc, argv);
+	if (!code && w.links && (a.json || w.hottest || w.per_stage))
+		code = cli_error("--links prints lines of links and nothing else; not with --json, "
+				 "--hottest or --per-stage");
 	return code ? code : hsd(&a, &w);
 }

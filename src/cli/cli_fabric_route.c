@@ -17,9 +17,9 @@ static const char route_help[] =
 	"Usage: weft fabric route --pgft SPEC | --topology FILE [OPTIONS]\n"
 	"\n"
 	"Computes the tables of all switches. Where nodes or cables are missing they lead around\n"
-	"them, up and then down only, so that they can not deadlock. Without --opensm or --lfts "
-	"only\n"
-	"a summary is printed.\n"
+	"them, up and then down only, so that they can not deadlock. Without --opensm or --lfts, "
+	"or\n"
+	"with --json, a summary is printed.\n"
 	"\n"
 	"Options:\n" CLI_FABRIC_TREE_HELP CLI_FABRIC_ROUTE_HELP
 	"  --opensm DIR       write DIR/lfts (opensm -R file -U lfts), DIR/guid2lid (into its\n"
@@ -127,7 +127,7 @@ static void print_summary(const struct cli_fabric *f, const struct summary *s, b
 			      (json_int_t)s->most, "least_per_up_link",
 			      (json_int_t)(s->least == UINT64_MAX ? 0 : s->least), "ms", s->ms,
 			      "max_rss_kb", (json_int_t)cli_fabric_rss_kb());
-		cli_fabric_print_json(j, 0);
+		cli_print_json(j, 0);
 		return;
 	}
 	printf("%s: %" PRIu64 " tables, %" PRIu64 " entries", tuple, s->tables, s->entries);
@@ -142,44 +142,56 @@ static void print_summary(const struct cli_fabric *f, const struct summary *s, b
 		       s->most);
 }
 
-static int write_order(const struct cli_fabric *f, FILE *to)
-{
-	char why[512];
+/* The files of the directory: either all of them are new, or none is. */
+static const char *const opensm_names[] = {"lfts", "guid2lid", "roots", "cas", "ca-order"};
 
-	return fabric_launch_write(to, FABRIC_LAUNCH_OPENSM, &f->tree, f->order, f->ranks,
-				   f->routes.rule.lmc, why, sizeof(why));
-}
+#define OPENSM_FILES 5
 
-/* One file of the directory. */
-static int write_one(const struct cli_fabric *f, const char *dir, int which)
-{
-	static const char *const names[] = {"lfts", "guid2lid", "roots", "cas", "ca-order"};
+struct opensm {
+	struct cli_file file;
 	char path[PATH_MAX];
-	FILE *to;
-	int err;
+};
 
-	if (snprintf(path, sizeof(path), "%s/%s", dir, names[which]) >= (int)sizeof(path))
-		return cli_error("the name of the directory is too long");
-	to = cli_fabric_create(path);
-	if (!to)
-		return CLI_FAILED;
+static int write_one(const struct cli_fabric *f, int which, FILE *to, char *why, size_t why_size)
+{
 	switch (which) {
 	case 0:
-		err = fabric_lft_write(&f->routes, false, to);
-		break;
+		return fabric_lft_write(&f->routes, false, to);
 	case 1:
-		err = fabric_lft_write_lids(&f->tree, f->routes.rule.lmc, to);
-		break;
+		return fabric_lft_write_lids(&f->tree, f->routes.rule.lmc, to);
 	case 2:
-		err = fabric_lft_write_roots(&f->tree, to);
-		break;
+		return fabric_lft_write_roots(&f->tree, to);
 	case 3:
-		err = fabric_lft_write_hosts(&f->tree, to);
-		break;
+		return fabric_lft_write_hosts(&f->tree, to);
 	default:
-		err = write_order(f, to);
+		return fabric_launch_write(to, FABRIC_LAUNCH_OPENSM, &f->tree, f->order, f->ranks,
+					   f->routes.rule.lmc, why, why_size);
 	}
-	return cli_fabric_written(to, path, err);
+}
+
+static int write_files(const struct cli_fabric *f, const char *dir)
+{
+	struct opensm *o = calloc(OPENSM_FILES, sizeof(*o));
+	int code = o ? CLI_OK : cli_failed(-ENOMEM, "%s", strerror(ENOMEM)), err;
+	char why[512] = "";
+
+	for (int i = 0; !code && i < OPENSM_FILES; i++) {
+		if (snprintf(o[i].path, sizeof(o[i].path), "%s/%s", dir, opensm_names[i]) >=
+		    (int)sizeof(o[i].path))
+			code = cli_error("the name of the directory is too long");
+		else
+			code = cli_create(&o[i].file, o[i].path);
+		err = code ? 0 : write_one(f, i, o[i].file.to, why, sizeof(why));
+		if (err)
+			code = cli_written(&o[i].file, err, why);
+	}
+	for (int i = 0; o && i < OPENSM_FILES; i++)
+		if (code)
+			cli_drop(&o[i].file);
+		else
+			code = cli_written(&o[i].file, 0, NULL);
+	free(o);
+	return code;
 }
 
 /* Nodes that are no part of the tree have no place in its tables: they would be cut off. */
@@ -192,7 +204,7 @@ static int nobody_left_out(const struct cli_fabric *f)
 	if (!net)
 		return CLI_OK;
 	if (!in)
-		return cli_error("%s", strerror(ENOMEM));
+		return cli_failed(-ENOMEM, "%s", strerror(ENOMEM));
 	for (uint32_t i = 0; i < nodes; i++)
 		if (f->tree.net_node[i] != FABRIC_NONE)
 			in[f->tree.net_node[i]] = 1;
@@ -220,25 +232,22 @@ static int write_opensm(const struct cli_fabric *f, const char *dir)
 	if (fabric_lft_check(&f->tree, f->routes.rule.lmc, why, sizeof(why)))
 		return cli_error("%s", why);
 	if (mkdir(dir, 0777) && errno != EEXIST)
-		return cli_error("cannot make the directory %s: %s", dir, strerror(errno));
-	for (int i = 0; !code && i < 5; i++)
-		code = write_one(f, dir, i);
-	return code;
+		return cli_failed(-EIO, "cannot make the directory %s: %s", dir, strerror(errno));
+	return write_files(f, dir);
 }
 
 static int write_lfts(const struct cli_fabric *f, const char *path)
 {
 	int code = nobody_left_out(f);
+	struct cli_file file;
 	char why[512];
-	FILE *to;
 
 	if (code)
 		return code;
 	if (fabric_lft_check(&f->tree, f->routes.rule.lmc, why, sizeof(why)))
 		return cli_error("%s", why);
-	to = cli_fabric_create(path);
-	return to ? cli_fabric_written(to, path, fabric_lft_write(&f->routes, true, to))
-		  : CLI_FAILED;
+	code = cli_create(&file, path);
+	return code ? code : cli_written(&file, fabric_lft_write(&f->routes, true, file.to), NULL);
 }
 
 static int route(const struct cli_fabric_args *a, const char *dir, const char *lfts)
@@ -251,10 +260,10 @@ static int route(const struct cli_fabric_args *a, const char *dir, const char *l
 		code = write_opensm(&f, dir);
 	if (!code && lfts)
 		code = write_lfts(&f, lfts);
-	if (!code && !dir && !lfts) {
+	if (!code && ((!dir && !lfts) || a->json)) {
 		err = survey(&f, &s);
 		if (err)
-			code = cli_error("cannot compute routes: %s", strerror(-err));
+			code = cli_fabric_no_routes(err);
 		else
 			print_summary(&f, &s, a->json);
 	}
@@ -288,6 +297,8 @@ int cli_fabric_route(int argc, char **argv)
 			return cli_try_help();
 	}
 	code = cli_fabric_end(argc, argv);
+	if (!code && a.json && lfts && !strcmp(lfts, "-"))
+		code = cli_error("the tables and JSON can not both go to standard output");
 	return code ? code : route(&a, dir, lfts);
 }
 
@@ -297,24 +308,19 @@ static int order(const struct cli_fabric_args *a, enum fabric_launch kind, const
 {
 	struct cli_fabric f = {0};
 	int code = cli_fabric_open(&f, a), err;
+	struct cli_file file;
 	char why[512] = "";
-	FILE *to;
 
 	if (!code)
 		code = cli_fabric_take_part(&f, a);
 	if (!code)
 		code = cli_fabric_ranks(&f, a);
+	if (!code)
+		code = cli_create(&file, path);
 	if (!code) {
-		to = cli_fabric_create(path);
-		err = to ? fabric_launch_write(to, kind, &f.tree, f.order, f.ranks, 0, why,
-					       sizeof(why))
-			 : 0;
-		if (!to)
-			code = CLI_FAILED;
-		else if (err && err != -EIO)
-			code = cli_error("%s", why);
-		else
-			code = cli_fabric_written(to, path, err);
+		err = fabric_launch_write(file.to, kind, &f.tree, f.order, f.ranks, 0, why,
+					  sizeof(why));
+		code = cli_written(&file, err, why);
 	}
 	cli_fabric_close(&f);
 	return code;

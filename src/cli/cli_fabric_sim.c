@@ -1,18 +1,14 @@
 /* weft fabric sim: traffic on a fabric, packet by packet. */
-#include "cli_fabric.h"
+#include "cli_fabric_sim.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli_fabric_stripe.h"
-#include "fabric_sim_cps.h"
 #include "fabric_sim_stripe.h"
 #include "fabric_text.h"
-#include "util_clock.h"
 
 static const char help[] =
 	"Usage: weft fabric sim --pgft SPEC | --topology FILE --cps NAME [OPTIONS]\n"
@@ -25,6 +21,9 @@ static const char help[] =
 	"told otherwise. The result is relative to what the hosts could send.\n"
 	"\n"
 	"Options:\n" CLI_FABRIC_TREE_HELP CLI_FABRIC_ROUTE_HELP CLI_FABRIC_JOB_HELP
+	"  --order random:A..B   one simulation for each of these seeds: the median, and from "
+	"where\n"
+	"                     to where it reaches\n"
 	"  --bytes N          of each message, with K or M (64K)\n"
 	"  --stages N         simulate N of the stages, evenly spread (all)\n"
 	"  --progress P       async (if not given): a rank goes on when its message is on the "
@@ -43,10 +42,11 @@ static const char help[] =
 	"                     several paths: original, hsam:PATHS or bss:PATHS,BATCH; may be "
 	"given\n"
 	"                     again, to compare. Links are of 2000 MB/s then, hosts of 1500\n"
-	"  --paths P          distinct (if not given), or hashed: ways that know nothing of each "
+	"  --ranks N          of the first N hosts of the order (all)\n"
+	"  --paths P          with --stripe: distinct (if not given), or hashed: ways that know "
+	"nothing of each "
 	"other\n"
-	"  --ranks N          of the first N hosts of the order\n"
-	"  --rounds N         so often, with what was learnt before (10)\n"
+	"  --rounds N         with --stripe: so often, with what was learnt before (10)\n"
 	"  -h, --help         this text\n"
 	"\n"
 	"Examples:\n"
@@ -55,118 +55,12 @@ static const char help[] =
 	"  weft fabric sim --pgft \"2;12,12;1,12;1,1\" --ranks 48 --stripe original --stripe "
 	"bss:12,3\n";
 
-struct run {
-	struct fabric_sim_cps traffic; /* first: what the callbacks get */
-	const struct cli_fabric *f;
-	struct fabric_sim_config config;
-	bool show;
-	uint64_t shown;
-	uint32_t *senders; /* by stage and rank, for exchanges */
-};
-
-static bool going(void *ctx, double done)
-{
-	struct run *r = ctx;
-	uint64_t now = util_now_ns();
-
-	if (r->show && now - r->shown > UTIL_NS_PER_S / 2) {
-		r->shown = now;
-		fprintf(stderr, "\r%3.0f %% ", 100 * done);
-	}
-	return true;
-}
-
-/* In an exchange: how many send to a rank in a stage. Patterns of files may have several. */
-static uint32_t *count_senders(const struct run *r)
-{
-	uint32_t n = r->f->ranks, stages = r->traffic.stages;
-	uint32_t *count = calloc((size_t)n * stages + 1, sizeof(*count));
-
-	for (uint32_t s = 0; count && s < stages; s++)
-		for (uint32_t i = 0; i < n; i++) {
-			uint32_t to = fabric_cps_to(
-				&r->f->cps, fabric_sim_sample(s, stages, r->f->cps.stages), i);
-
-			if (to != FABRIC_NONE && to != i)
-				count[(size_t)s * n + to]++;
-		}
-	return count;
-}
-
-static uint32_t expects(void *ctx, uint32_t rank, uint32_t stage)
-{
-	const struct run *r = ctx;
-
-	return r->senders[(size_t)stage * r->f->ranks + rank];
-}
-
-static void print(const struct run *r, const struct fabric_sim_result *s, double seconds, bool json)
-{
-	json_t *j;
-
-	if (!json) {
-		printf("%u ranks, %u of %u stages, %" PRIu64 " bytes each: %.1f us, %.1f %% of the "
-		       "hosts' bandwidth\n",
-		       r->f->ranks, r->traffic.stages, r->f->cps.stages, r->traffic.bytes,
-		       (double)s->ps / 1e6, 100 * s->bandwidth);
-		printf("%" PRIu64 " packets, %" PRIu64
-		       " events in %.1f s (%.1f million per second)\n",
-		       s->packets, s->events, seconds, (double)s->events / seconds / 1e6);
-		return;
-	}
-	j = json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:f}", "ranks",
-		      (json_int_t)r->f->ranks, "stages", (json_int_t)r->traffic.stages,
-		      "message_bytes", (json_int_t)r->traffic.bytes, "us", (double)s->ps / 1e6,
-		      "bandwidth", s->bandwidth, "bytes", (json_int_t)s->bytes, "packets",
-		      (json_int_t)s->packets, "events", (json_int_t)s->events, "seconds", seconds);
-	cli_fabric_print_json(j, JSON_REAL_PRECISION(15));
-}
-
-static int simulate(const struct cli_fabric *f, struct run *r, bool json)
-{
-	struct fabric_sim_traffic traffic = {.ranks = f->ranks, .hosts = f->order};
-	struct fabric_sim_result s = {0};
-	uint64_t start = util_now_ns();
-	char why[512] = "";
-	int err;
-
-	r->f = f;
-	r->traffic.cps = &f->cps;
-	if (!r->traffic.stages || r->traffic.stages > f->cps.stages)
-		r->traffic.stages = f->cps.stages;
-	fabric_sim_cps(&traffic, &r->traffic);
-	traffic.going = going;
-	if (r->config.progress == FABRIC_SIM_EXCHANGE) {
-		r->senders = count_senders(r);
-		if (!r->senders)
-			return cli_error("%s", strerror(ENOMEM));
-		traffic.expects = expects;
-	}
-	err = fabric_sim(&f->routes, &r->config, &traffic, &s, why, sizeof(why));
-	free(r->senders);
-	if (r->show)
-		fputs("\r      \r", stderr);
-	if (err)
-		return cli_error("%s", *why ? why : strerror(-err));
-	print(r, &s, (double)(util_now_ns() - start) / 1e9, json);
-	return cli_finish(CLI_OK);
-}
-
-static int sim(const struct cli_fabric_args *a, struct run *r)
-{
-	struct cli_fabric f = {0};
-	int code = cli_fabric_ready(&f, a, true);
-
-	if (!code)
-		code = simulate(&f, r, a->json);
-	cli_fabric_close(&f);
-	return code;
-}
-
-static int stripe(struct cli_fabric_args *a, struct run *r, struct cli_fabric_stripe *s)
+static int stripe(struct cli_fabric_args *a, struct cli_fabric_sim *r, struct cli_fabric_stripe *s)
 {
 	uint64_t step;
 
+	if (r->traffic.stages)
+		return cli_error("--stages is not for --stripe, which does all of them");
 	if (a->cps && (strncmp(a->cps, "drc:", 4) || fabric_decimal(a->cps + 4, &step) || !step ||
 		       step > UINT32_MAX))
 		return cli_error("--stripe is for an alltoall, or for --cps drc:S");
@@ -215,35 +109,21 @@ static const struct option options[] = {CLI_FABRIC_TREE_OPTIONS,
 					{"quiet", no_argument, NULL, 'q'},
 					{0}};
 
-/* A number of an option, with K, M or G if it is one of bytes. */
+/* A number of an option, with K, M or G if it is not a seed. */
 static int number(int opt, uint64_t most, uint64_t *value)
 {
-	static const char units[] = "KMG";
 	const char *name = "";
-	size_t n = strlen(optarg);
-	char text[32];
-	unsigned int shift = 0;
 
 	for (const struct option *o = options; o->name; o++)
 		if (o->val == opt)
 			name = o->name;
-	if (n && n < sizeof(text)) {
-		const char *unit = strchr(units, optarg[n - 1]);
-
-		shift = unit && opt != SEED ? 10 * (unsigned int)(unit - units + 1) : 0;
-		memcpy(text, optarg, n + 1);
-		if (shift)
-			text[n - 1] = 0;
-		if (!fabric_decimal(text, value) && *value <= most >> shift) {
-			*value <<= shift;
-			return CLI_OK;
-		}
-	}
+	if (!(opt == SEED ? util_decimal : util_size)(optarg, value) && *value <= most)
+		return CLI_OK;
 	return cli_error("--%s is a number up to %" PRIu64 ", not %s", name, most,
 			 fabric_quote(optarg).text);
 }
 
-static int progress(struct run *r)
+static int progress(struct cli_fabric_sim *r)
 {
 	static const char *const names[] = {"async", "step", "exchange"};
 
@@ -256,7 +136,7 @@ static int progress(struct run *r)
 			 fabric_quote(optarg).text);
 }
 
-static int take(struct run *r, int opt)
+static int take(struct cli_fabric_sim *r, int opt)
 {
 	uint64_t v = 0, most = opt == BYTES ? UINT64_C(1) << 40 : UINT32_MAX;
 	int code;
@@ -299,13 +179,14 @@ static int take(struct run *r, int opt)
 	return code;
 }
 
-static int take_stripe(struct cli_fabric_stripe *s, int opt)
+static int take_stripe(struct cli_fabric_args *a, struct cli_fabric_stripe *s, int opt)
 {
 	char why[512];
 	uint64_t v;
 	int code;
 
 	if (opt == PATHS) {
+		s->paths = true;
 		s->hashed = !strcmp(optarg, "hashed");
 		return s->hashed || !strcmp(optarg, "distinct")
 			       ? CLI_OK
@@ -323,7 +204,7 @@ static int take_stripe(struct cli_fabric_stripe *s, int opt)
 	if (!code && !v)
 		code = cli_error("--%s is at least 1", opt == ROUNDS ? "rounds" : "ranks");
 	if (!code)
-		*(opt == ROUNDS ? &s->rounds : &s->ranks) = (uint32_t)v;
+		*(opt == ROUNDS ? &s->rounds : &a->ranks) = (uint32_t)v;
 	return code;
 }
 
@@ -338,10 +219,10 @@ static const struct fabric_sim_config *base(int argc, char **argv)
 
 int cli_fabric_sim(int argc, char **argv)
 {
-	struct cli_fabric_stripe stripes = {.rounds = 10};
-	struct run r = {.traffic = {.bytes = 65536},
-			.config = *base(argc, argv),
-			.show = isatty(STDERR_FILENO)};
+	struct cli_fabric_stripe stripes = {0};
+	struct cli_fabric_sim r = {.traffic = {.bytes = 65536},
+				   .config = *base(argc, argv),
+				   .show = isatty(STDERR_FILENO)};
 	struct cli_fabric_args a = {0};
 	int opt, code = CLI_OK;
 
@@ -354,7 +235,7 @@ int cli_fabric_sim(int argc, char **argv)
 		if (opt == 'q')
 			r.show = false;
 		else if (opt >= STRIPE)
-			code = take_stripe(&stripes, opt);
+			code = take_stripe(&a, &stripes, opt);
 		else if (opt >= BYTES)
 			code = take(&r, opt);
 		else if (!cli_fabric_take(&a, opt))
@@ -362,7 +243,11 @@ int cli_fabric_sim(int argc, char **argv)
 	}
 	if (!code)
 		code = cli_fabric_end(argc, argv);
+	if (!code && !stripes.n && (stripes.paths || stripes.rounds))
+		code = cli_error("--paths and --rounds are for --stripe");
 	if (code)
 		return code;
-	return stripes.n ? stripe(&a, &r, &stripes) : sim(&a, &r);
+	if (!stripes.rounds)
+		stripes.rounds = 10;
+	return stripes.n ? stripe(&a, &r, &stripes) : cli_fabric_sim_run(&a, &r);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli_fabric_sim.h"
 #include "fabric_sim_stripe.h"
 
 /* Addresses of each host that the paths are among: 2^4. */
@@ -21,7 +22,7 @@ static int routes(struct cli_fabric *f, const struct cli_fabric_stripe *s)
 				      .lmc = LMC};
 	int err = fabric_routes_make(&f->routes, &f->tree, &rule, NULL);
 
-	return err ? cli_error("cannot compute routes: %s", strerror(-err)) : CLI_OK;
+	return err ? cli_fabric_no_routes(err) : CLI_OK;
 }
 
 /* Of a host, that paths are among: as many as the policy with the most of them needs. */
@@ -52,12 +53,12 @@ static int run(const struct cli_fabric *f, const struct cli_fabric_stripe *s,
 	int err;
 
 	if (!ps)
-		return cli_error("%s", strerror(ENOMEM));
+		return cli_failed(-ENOMEM, "%s", strerror(ENOMEM));
 	err = fabric_sim_stripes(&f->routes, &s->config, &what, ps, NULL, why, sizeof(why));
 	if (!err)
 		*r = (struct result){(double)ps[0] / 1e6, (double)ps[s->rounds - 1] / 1e6};
 	free(ps);
-	return err ? cli_error("%s", *why ? why : strerror(-err)) : CLI_OK;
+	return err ? cli_failed(err, "%s", *why ? why : strerror(-err)) : CLI_OK;
 }
 
 static void print(const struct fabric_stripe *policy, const struct result *r, double original,
@@ -93,7 +94,7 @@ static int all(struct cli_fabric *f, const struct cli_fabric_stripe *s, bool jso
 			print(&s->policy[i], &r, original.last, list);
 	}
 	if (!code && json)
-		cli_fabric_print_json(list, JSON_REAL_PRECISION(15));
+		cli_print_json(list, JSON_REAL_PRECISION(15));
 	else
 		json_decref(list);
 	return code;
@@ -111,10 +112,10 @@ int cli_fabric_stripe(const struct cli_fabric_args *a, const struct cli_fabric_s
 		code = cli_fabric_take_part(&f, a);
 	if (!code)
 		code = cli_fabric_ranks(&f, a);
-	if (!code && s->ranks > f.ranks)
-		code = cli_error("--ranks %u: there are %u hosts", s->ranks, f.ranks);
-	if (!code && s->ranks)
-		f.ranks = s->ranks;
+	if (!code)
+		code = cli_fabric_sim_bound(
+			&f, &s->config,
+			(double)f.ranks * (s->step ? 1 : f.ranks) * s->rounds * s->n, s->bytes);
 	if (!code)
 		code = all(&f, s, a->json);
 	cli_fabric_close(&f);

@@ -12,9 +12,9 @@ struct cli_fabric_stripe {
 	struct fabric_sim_config config;
 	struct fabric_stripe policy[CLI_FABRIC_POLICIES_MAX];
 	unsigned int n;
-	bool hashed;    /* paths are as switches hash them; otherwise distinct */
-	uint32_t step;  /* of displaced rings; 0: all to all */
-	uint32_t ranks; /* 0: all */
+	bool paths;    /* were asked for */
+	bool hashed;   /* paths are as switches hash them; otherwise distinct */
+	uint32_t step; /* of displaced rings; 0: all to all */
 	uint32_t rounds;
 	uint64_t bytes;
 };

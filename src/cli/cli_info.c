@@ -1,5 +1,5 @@
 /* weft info: what is here, and what is missing. */
-#include "cli.h"
+#include "cli_output.h"
 
 #include <getopt.h>
 #include <string.h>
@@ -195,13 +195,12 @@ int cli_info(int argc, char **argv)
 		return cli_try_help();
 	}
 	info = collect();
+	code = usable(info) ? CLI_OK : CLI_FAILED;
 	if (json) {
-		json_dumpf(info, stdout, JSON_INDENT(2));
-		putchar('\n');
+		cli_print_json(info, 0);
 	} else {
 		print_text(info);
+		json_decref(info);
 	}
-	code = usable(info) ? CLI_OK : CLI_FAILED;
-	json_decref(info);
 	return cli_finish(code);
 }

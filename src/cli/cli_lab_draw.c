@@ -1,5 +1,5 @@
 /* weft lab draw: the tree as SVG. */
-#include "cli.h"
+#include "cli_output.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -62,28 +62,12 @@ static int draw(const struct cli_lab_measure *m, FILE *to)
 	return ret;
 }
 
-static int draw_file(const struct cli_lab_measure *m, const char *file)
-{
-	FILE *to = fopen(file, "we");
-	int ret;
-
-	if (!to)
-		return cli_error("cannot write %s: %s", file, strerror(errno));
-	ret = draw(m, to);
-	if (fclose(to) && !ret)
-		ret = -errno;
-	if (ret) {
-		cli_error("cannot write %s: %s", file, strerror(-ret));
-		return CLI_FAILED;
-	}
-	return CLI_OK;
-}
-
 static int run(const struct lab *lab, const char *file, uint64_t interval)
 {
 	char own[LAB_NAME_MAX + sizeof(".svg")];
 	struct cli_lab_measure m;
-	int code, ret;
+	struct cli_file to;
+	int code;
 
 	if (!file && isatty(STDOUT_FILENO)) {
 		snprintf(own, sizeof(own), "%s.svg", lab->spec.name);
@@ -92,14 +76,11 @@ static int run(const struct lab *lab, const char *file, uint64_t interval)
 	code = cli_lab_measure_once(&m, lab, interval);
 	if (code)
 		return code;
-	if (!file || !strcmp(file, "-")) {
-		ret = draw(&m, stdout);
-		code = ret ? cli_error("cannot draw: %s", strerror(-ret)) : cli_finish(CLI_OK);
-	} else {
-		code = draw_file(&m, file);
-		if (!code && file == own)
-			printf("%s is written.\n", file);
-	}
+	code = cli_create(&to, file);
+	if (!code)
+		code = cli_written(&to, draw(&m, to.to), NULL);
+	if (!code && file == own)
+		printf("%s is written.\n", file);
 	cli_lab_measure_close(&m);
 	return code;
 }

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli_output.h"
+
 void cli_lab_address(const struct lab_spec *s, struct fabric_node n, uint32_t a, char text[16])
 {
 	struct in_addr addr = lab_address(s, n, a);
@@ -50,10 +52,7 @@ json_t *cli_lab_head(const struct lab *lab)
 
 void cli_lab_print_json(json_t *value, bool one_line)
 {
-	json_dumpf(value, stdout,
-		   (one_line ? JSON_COMPACT : JSON_INDENT(2)) | JSON_REAL_PRECISION(6));
-	putchar('\n');
-	json_decref(value);
+	cli_print_json(value, (one_line ? JSON_COMPACT : 0) | JSON_REAL_PRECISION(6));
 }
 
 void cli_lab_amount(double value, char text[16])

@@ -1,9 +1,7 @@
 /* weft: finds the subcommand and runs it. */
 #include "cli.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -17,40 +15,6 @@ const struct cli_command cli_commands[] = {
 	{"help", "explain a command", cli_help},
 	{0},
 };
-
-static const char *running;
-
-void cli_set_command(const char *name)
-{
-	running = name;
-}
-
-int cli_error(const char *fmt, ...)
-{
-	va_list ap;
-
-	fprintf(stderr, "weft%s%s: ", running ? " " : "", running ? running : "");
-	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	return CLI_USAGE;
-}
-
-int cli_try_help(void)
-{
-	fprintf(stderr, "Try 'weft%s%s --help'.\n", running ? " " : "", running ? running : "");
-	return CLI_USAGE;
-}
-
-int cli_finish(int code)
-{
-	if (fflush(stdout) || ferror(stdout)) {
-		cli_error("cannot write the output: %s", strerror(errno));
-		return CLI_FAILED;
-	}
-	return code;
-}
 
 static const struct cli_command *find_command(const char *name)
 {
@@ -70,7 +34,8 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 	snprintf(title, sizeof(title), "weft %s", command->name);
 	argv[0] = title;
 	cli_set_command(command->name);
-	return command->run(argc, argv);
+	/* Whatever a command printed, and however it ended. */
+	return cli_end(command->run(argc, argv));
 }
 
 /* Who starts us without them: what we open next must not be taken for standard output. */

@@ -41,34 +41,38 @@ static struct fabric_step step_of(const struct fabric_cps *c, uint32_t stage)
 	return c->steps[stage];
 }
 
-static uint32_t listed_to(const struct fabric_cps *c, uint32_t stage, uint32_t rank)
+static uint32_t listed_to(const struct fabric_cps *c, uint32_t stage, uint32_t rank, uint32_t k)
 {
 	const struct fabric_flow *flows = c->flows + c->first[stage];
-	uint64_t low = 0, high = c->first[stage + 1] - c->first[stage];
+	uint64_t count = c->first[stage + 1] - c->first[stage], low = 0, high = count;
 
-	if (high == c->n)
-		return flows[rank].to;
+	if (count == c->n && !c->several)
+		return k ? FABRIC_NONE : flows[rank].to;
 	while (low < high) {
 		uint64_t mid = low + (high - low) / 2;
 
-		if (flows[mid].from == rank)
-			return flows[mid].to;
 		if (flows[mid].from < rank)
 			low = mid + 1;
 		else
 			high = mid;
 	}
-	return FABRIC_NONE;
+	low += k;
+	return low < count && flows[low].from == rank ? flows[low].to : FABRIC_NONE;
 }
 
-uint32_t fabric_cps_to(const struct fabric_cps *c, uint32_t stage, uint32_t rank)
+uint32_t fabric_cps_nth(const struct fabric_cps *c, uint32_t stage, uint32_t rank, uint32_t k)
 {
 	struct fabric_step s;
 
 	if (c->flows)
-		return listed_to(c, stage, rank);
+		return listed_to(c, stage, rank, k);
 	s = step_of(c, stage);
-	return step_to(&s, c->n, rank);
+	return k ? FABRIC_NONE : step_to(&s, c->n, rank);
+}
+
+uint32_t fabric_cps_to(const struct fabric_cps *c, uint32_t stage, uint32_t rank)
+{
+	return fabric_cps_nth(c, stage, rank, 0);
 }
 
 uint32_t fabric_cps_flows(const struct fabric_cps *c, uint32_t stage, struct fabric_flow *flows)
@@ -261,15 +265,15 @@ static int parse_file(struct fabric_cps *c, const char *path, uint32_t n, char *
 
 	if (ret)
 		return ret;
-	ret = fabric_cps_read(c, f, path, n, why, why_size);
-	fclose(f);
+	ret = fabric_cps_read(c, f, fabric_file_name(path), n, why, why_size);
+	fabric_close(f);
 	return ret;
 }
 
 int fabric_cps_parse(struct fabric_cps *c, const char *text, uint32_t n,
 		     const struct fabric_pgft *t, char *why, size_t why_size)
 {
-	*c = (struct fabric_cps){.n = n};
+	*c = (struct fabric_cps){.n = n, .widest = n};
 	if (n < 1 || n > FABRIC_HOSTS_MAX)
 		return fabric_refuse(why, why_size, "%u ranks; expected 1 to %u", n,
 				     FABRIC_HOSTS_MAX);

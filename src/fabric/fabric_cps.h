@@ -1,7 +1,8 @@
 /* Collective permutation sequences: who sends to whom in each stage of a collective.
  *
  * A collective of n ranks is a sequence of stages, and in each stage a rank sends to one other
- * rank, or to none. With L = ⌊log2 n⌋, P = 2^L, and M_l = m_1·…·m_l of the tree:
+ * rank, or to none (a file's may send to several). With L = ⌊log2 n⌋, P = 2^L, and
+ * M_l = m_1·…·m_l of the tree:
  *
  *	shift          s = 1 … n−1: i → (i+s) mod n
  *	shift:S        of these the stage s = S only
@@ -33,7 +34,8 @@
  *	0>2
  *	+ 1>3
  *
- * A rank sends at most once in a stage; several may send to the same.
+ * In a stage of a file a rank may send several times, also to the same, and several may send to the
+ * same; in all others it sends at most once.
  */
 #ifndef WEFT_FABRIC_CPS_H
 #define WEFT_FABRIC_CPS_H
@@ -69,9 +71,12 @@ struct fabric_cps {
 	uint32_t n, stages;
 	bool shift; /* stage s is a turn by s + 1 */
 	struct fabric_step steps[FABRIC_STEPS_MAX];
-	/* Of a file: the flows of stage s are flows[first[s] … first[s+1]−1], by source. */
+	uint32_t widest; /* the most flows that a stage has */
+	/* Of a file: the flows of stage s are flows[first[s] … first[s+1]−1], by source and
+	 * destination. */
 	struct fabric_flow *flows;
 	uint64_t *first;
+	bool several; /* in some stage a rank sends more than once */
 };
 
 /* For n ranks, 1 … FABRIC_HOSTS_MAX. t is needed by topo-recdbl and topo-rechalv only, otherwise
@@ -87,8 +92,10 @@ void fabric_cps_free(struct fabric_cps *c);
 /* To whom a rank sends in a stage; FABRIC_NONE: to nobody. Without a loop, except that a stage of
  * a file in which not all ranks send is searched by halves. */
 uint32_t fabric_cps_to(const struct fabric_cps *c, uint32_t stage, uint32_t rank);
+/* The same for its k-th flow in the stage, from 0 on. */
+uint32_t fabric_cps_nth(const struct fabric_cps *c, uint32_t stage, uint32_t rank, uint32_t k);
 
-/* All flows of a stage by source, at most n. Returns how many. */
+/* All flows of a stage by source, at most c->widest. Returns how many. */
 uint32_t fabric_cps_flows(const struct fabric_cps *c, uint32_t stage, struct fabric_flow *flows);
 
 #endif

@@ -7,14 +7,13 @@
 
 #include "fabric_text.h"
 
+#define STAGE_MAX (1u << 30) /* flows */
+
 struct reader {
 	struct fabric_cps *c;
 	FILE *from;
 	char name[64];
 	uint64_t line;
-	/* By rank, the line in which it sent last: within a stage if that is not before the
-	 * stage's first line. */
-	uint64_t *sent;
 	uint64_t stage_line; /* 0: no stage yet */
 	uint64_t count, room;
 	uint32_t stages_room;
@@ -105,18 +104,25 @@ static int by_source(const void *a, const void *b)
 {
 	const struct fabric_flow *x = a, *y = b;
 
-	return (x->from > y->from) - (x->from < y->from);
+	if (x->from != y->from)
+		return x->from > y->from ? 1 : -1;
+	return (x->to > y->to) - (x->to < y->to);
 }
 
 static void end_stage(struct reader *r)
 {
 	struct fabric_cps *c = r->c;
-	uint64_t begin;
+	struct fabric_flow *flows;
+	uint32_t n;
 
 	if (r->stage_line == 0)
 		return;
-	begin = c->first[c->stages];
-	qsort(c->flows + begin, r->count - begin, sizeof(*c->flows), by_source);
+	flows = c->flows + c->first[c->stages];
+	n = (uint32_t)(r->count - c->first[c->stages]);
+	qsort(flows, n, sizeof(*flows), by_source);
+	for (uint32_t i = 1; i < n; i++)
+		c->several |= flows[i].from == flows[i - 1].from;
+	c->widest = n > c->widest ? n : c->widest;
 	c->first[++c->stages] = r->count;
 }
 
@@ -143,11 +149,9 @@ static int add_flow(struct reader *r, struct fabric_flow flow)
 {
 	struct fabric_flow *flows;
 
-	if (r->sent[flow.from] >= r->stage_line)
-		return REFUSE(r,
-			      "rank %u sends a second time in this stage, which begins in line "
-			      "%" PRIu64 "; expected one flow from each rank",
-			      flow.from, r->stage_line);
+	if (r->count - r->c->first[r->c->stages] == STAGE_MAX)
+		return REFUSE(r, "more than %u flows in this stage, which begins in line %" PRIu64,
+			      STAGE_MAX, r->stage_line);
 	if (r->count == r->room) {
 		r->room *= 2;
 		flows = realloc(r->c->flows, r->room * sizeof(*flows));
@@ -155,7 +159,6 @@ static int add_flow(struct reader *r, struct fabric_flow flow)
 			return no_memory(r);
 		r->c->flows = flows;
 	}
-	r->sent[flow.from] = r->line;
 	r->c->flows[r->count++] = flow;
 	return 0;
 }
@@ -220,16 +223,14 @@ int fabric_cps_read(struct fabric_cps *c, FILE *from, const char *name, uint32_t
 	r.why_size = why_size;
 	/* Where lines are named, names are not in quotes. */
 	snprintf(r.name, sizeof(r.name), "%.*s", (int)strlen(quote.text) - 2, quote.text + 1);
-	r.sent = calloc(n, sizeof(*r.sent));
 	c->flows = malloc(r.room * sizeof(*c->flows));
 	c->first = malloc(r.stages_room * sizeof(*c->first));
-	if (!r.sent || !c->flows || !c->first) {
+	if (!c->flows || !c->first) {
 		ret = no_memory(&r);
 	} else {
 		c->first[0] = 0;
 		ret = read_stages(&r);
 	}
-	free(r.sent);
 	if (ret)
 		fabric_cps_free(c);
 	return ret;

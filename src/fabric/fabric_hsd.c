@@ -232,7 +232,7 @@ static int prepare(struct shared *s, const struct fabric_hsd_job *job)
 static int begin(struct worker *w, struct shared *s)
 {
 	w->shared = s;
-	w->flows = malloc(s->job->cps->n * sizeof(*w->flows));
+	w->flows = malloc(s->job->cps->widest * sizeof(*w->flows));
 	w->degree = calloc(s->n_links, sizeof(*w->degree));
 	if (s->job->n_hottest)
 		w->best = calloc(s->n_links, sizeof(*w->best));
@@ -378,14 +378,17 @@ uint32_t fabric_hsd_flows(const struct fabric_hsd_job *job, uint32_t stage, uint
 			  struct fabric_flow *flows, uint32_t room)
 {
 	const struct fabric_cps *c = job->cps;
-	uint32_t links[FABRIC_HOPS_MAX], count = 0;
+	uint32_t links[FABRIC_HOPS_MAX], count = 0, nth = 0, i = 0;
 
-	for (uint32_t i = 0; i < c->n; i++) {
-		uint32_t to = fabric_cps_to(c, stage, i);
+	while (i < c->n) {
+		uint32_t to = fabric_cps_nth(c, stage, i, nth++);
 		int hops;
 
-		if (to == FABRIC_NONE)
+		if (to == FABRIC_NONE) {
+			nth = 0;
+			i++;
 			continue;
+		}
 		hops = fabric_hsd_way(job->routes, job->hosts[i], job->hosts[to], job->address,
 				      links);
 		for (int k = 0; k < hops; k++) {

@@ -57,7 +57,7 @@ static bool is_plain(const char *name)
 
 /* Where the ports of a host are end-ports by themselves, they are called host/2: to a launcher it
  * is the same host. */
-static int host_name(const struct writer *w, uint32_t host, char name[FABRIC_TREE_NAME_MAX])
+static void host_name(const struct writer *w, uint32_t host, char name[FABRIC_TREE_NAME_MAX])
 {
 	char *port;
 
@@ -65,13 +65,32 @@ static int host_name(const struct writer *w, uint32_t host, char name[FABRIC_TRE
 	port = w->t->by_port ? strrchr(name, '/') : NULL;
 	if (port)
 		*port = '\0';
-	if (is_plain(name))
-		return 0;
-	return fabric_refuse(
-		w->why, w->why_size,
-		"host %u is called %s, which no launcher would read; expected letters, "
-		"digits, '.', '-' and '_'",
-		host, fabric_quote(name).text);
+}
+
+/* The one that it has in the network, else the one that our tables would give it. */
+static uint32_t lid_of(const struct writer *w, uint32_t host)
+{
+	uint32_t lmc, lid = fabric_tree_lid(w->t, host, &lmc);
+
+	return lid ? lid : fabric_lid(&w->t->pgft, w->lmc, host);
+}
+
+static int check_host(const struct writer *w, uint32_t host)
+{
+	char name[FABRIC_TREE_NAME_MAX];
+
+	host_name(w, host, name);
+	if (!is_plain(name))
+		return fabric_refuse(
+			w->why, w->why_size,
+			"host %u is called %s, which no launcher would read; expected letters, "
+			"digits, '.', '-' and '_'",
+			host, fabric_quote(name).text);
+	if (w->kind == FABRIC_LAUNCH_OPENSM && lid_of(w, host) > FABRIC_LID_MAX)
+		return fabric_refuse(w->why, w->why_size,
+				     "host %s would have LID %u; the last is %u", name,
+				     lid_of(w, host), FABRIC_LID_MAX);
+	return 0;
 }
 
 /* Two ranks of a host, one for each of its ports, must not be bound to the same core. */
@@ -101,44 +120,24 @@ static void write_rank(const struct writer *w, uint32_t rank, const char *name)
 	}
 }
 
-static int write_ranks(const struct writer *w)
+static void write_ranks(const struct writer *w)
 {
 	char name[FABRIC_TREE_NAME_MAX];
 
 	for (uint32_t r = 0; r < w->count; r++) {
-		int ret = host_name(w, w->hosts[r], name);
-
-		if (ret)
-			return ret;
+		host_name(w, w->hosts[r], name);
 		write_rank(w, r, name);
 	}
-	return 0;
 }
 
 /* ---- OpenSM ---- */
 
-/* The one that it has in the network, else the one that our tables would give it. */
-static uint32_t lid_of(const struct writer *w, uint32_t host)
-{
-	uint32_t lmc, lid = fabric_tree_lid(w->t, host, &lmc);
-
-	return lid ? lid : fabric_lid(&w->t->pgft, w->lmc, host);
-}
-
-static int write_ca(const struct writer *w, uint32_t host)
+static void write_ca(const struct writer *w, uint32_t host)
 {
 	char name[FABRIC_TREE_NAME_MAX];
-	uint32_t lid = lid_of(w, host);
-	int ret = host_name(w, host, name);
 
-	if (ret)
-		return ret;
-	if (lid > FABRIC_LID_MAX)
-		return fabric_refuse(w->why, w->why_size,
-				     "host %s would have LID %u; the last is %u", name, lid,
-				     FABRIC_LID_MAX);
-	fprintf(w->to, "0x%04x\t%s\n", lid, name);
-	return 0;
+	host_name(w, host, name);
+	fprintf(w->to, "0x%04x\t%s\n", lid_of(w, host), name);
 }
 
 static bool ascends(const struct writer *w)
@@ -155,24 +154,19 @@ static void write_dummies(const struct writer *w, uint32_t n)
 		fputs("0xFFFF\tDUMMY\n", w->to);
 }
 
-static int write_ca_order(const struct writer *w)
+static void write_ca_order(const struct writer *w)
 {
 	bool whole = ascends(w);
 	uint32_t next = 0;
 
 	for (uint32_t r = 0; r < w->count; r++) {
-		int ret;
-
 		if (whole)
 			write_dummies(w, w->hosts[r] - next);
-		ret = write_ca(w, w->hosts[r]);
-		if (ret)
-			return ret;
+		write_ca(w, w->hosts[r]);
 		next = w->hosts[r] + 1;
 	}
 	if (whole)
 		write_dummies(w, fabric_hosts(&w->t->pgft) - next);
-	return 0;
 }
 
 /* ---- Slurm's topology ---- */
@@ -215,7 +209,7 @@ static void subtree_name(const struct writer *w, uint32_t l, uint32_t subtree,
 
 /* The line of one sub-tree, whose hosts begin at sorted[from]. Returns where the next one's do. */
 static uint32_t write_subtree(const struct writer *w, const uint32_t *sorted, uint32_t from,
-			      uint32_t l, int *ret)
+			      uint32_t l)
 {
 	const struct fabric_pgft *t = &w->t->pgft;
 	uint32_t subtree = sorted[from] / t->M[l], i = from, child = FABRIC_NONE;
@@ -223,12 +217,12 @@ static uint32_t write_subtree(const struct writer *w, const uint32_t *sorted, ui
 
 	subtree_name(w, l, subtree, name);
 	fprintf(w->to, "SwitchName=%s %s=", name, l == 1 ? "Nodes" : "Switches");
-	for (; !*ret && i < w->count && sorted[i] / t->M[l] == subtree; i++) {
+	for (; i < w->count && sorted[i] / t->M[l] == subtree; i++) {
 		if (sorted[i] / t->M[l - 1] == child)
 			continue;
 		child = sorted[i] / t->M[l - 1];
 		if (l == 1)
-			*ret = host_name(w, child, name);
+			host_name(w, child, name);
 		else
 			subtree_name(w, l - 1, child, name);
 		fprintf(w->to, "%s%s", i == from ? "" : ",", name);
@@ -240,7 +234,6 @@ static uint32_t write_subtree(const struct writer *w, const uint32_t *sorted, ui
 static int write_topology(const struct writer *w)
 {
 	uint32_t *sorted = malloc((w->count ? w->count : 1) * sizeof(*sorted));
-	int ret = 0;
 
 	if (!sorted) {
 		fabric_refuse(w->why, w->why_size, "no memory to sort %u hosts", w->count);
@@ -249,10 +242,10 @@ static int write_topology(const struct writer *w)
 	memcpy(sorted, w->hosts, w->count * sizeof(*sorted));
 	qsort(sorted, w->count, sizeof(*sorted), ascending);
 	for (uint32_t l = 1; l <= w->t->pgft.h; l++)
-		for (uint32_t i = 0; !ret && i < w->count;)
-			i = write_subtree(w, sorted, i, l, &ret);
+		for (uint32_t i = 0; i < w->count;)
+			i = write_subtree(w, sorted, i, l);
 	free(sorted);
-	return ret;
+	return 0;
 }
 
 int fabric_launch_write(FILE *to, enum fabric_launch kind, const struct fabric_tree *t,
@@ -260,16 +253,17 @@ int fabric_launch_write(FILE *to, enum fabric_launch kind, const struct fabric_t
 			size_t why_size)
 {
 	struct writer w = {to, kind, t, hosts, count, lmc, why, why_size};
-	int ret;
+	int ret = 0;
 
+	for (uint32_t r = 0; !ret && r < count; r++)
+		ret = check_host(&w, hosts[r]);
+	if (ret)
+		return ret;
 	if (kind == FABRIC_LAUNCH_OPENSM)
-		ret = write_ca_order(&w);
+		write_ca_order(&w);
 	else if (kind == FABRIC_LAUNCH_TOPOLOGY)
 		ret = write_topology(&w);
 	else
-		ret = write_ranks(&w);
-	if (ret || (fflush(to) == 0 && !ferror(to)))
-		return ret;
-	fabric_refuse(why, why_size, "can not write: %s", strerror(errno ? errno : EIO));
-	return -EIO;
+		write_ranks(&w);
+	return ret ? ret : fabric_flush(to);
 }

@@ -36,8 +36,8 @@ int fabric_launch_parse(enum fabric_launch *kind, const char *text, char *why, s
 
 /* hosts[r] is the host of rank r. LIDs are those of the network if it has any, otherwise those that
  * our tables give with this LMC (fabric_lft.h).
- * Returns 0, or -EINVAL, -ENOMEM or -EIO with one sentence in why: of a name that a launcher could
- * not read, of a LID beyond the last, of what can not be written. */
+ * Returns 0; -EINVAL or -ENOMEM with one sentence in why, of a name that a launcher could not read
+ * or of a LID beyond the last, before anything is written; or the -errno of the file. */
 int fabric_launch_write(FILE *to, enum fabric_launch kind, const struct fabric_tree *t,
 			const uint32_t *hosts, uint32_t count, uint32_t lmc, char *why,
 			size_t why_size);

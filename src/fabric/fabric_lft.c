@@ -209,7 +209,7 @@ static int make_tails(struct writer *w, bool guids)
 		fabric_tree_name(w->r->tree, node, name);
 		snprintf(tail, sizeof(tail), " # %s portguid 0x%016" PRIx64 ": '%s'\n",
 			 node < fabric_hosts(w->t) ? "Channel Adapter" : "Switch",
-			 fabric_tree_port_guid(w->r->tree, node), name);
+			 fabric_tree_port_guid(w->r->tree, node), fabric_mask(name));
 		w->tails[node] = strdup(tail);
 		if (!w->tails[node])
 			return -ENOMEM;
@@ -242,7 +242,7 @@ static int put_table(const struct writer *w, uint32_t node)
 	fabric_tree_name(w->r->tree, node, name);
 	fprintf(w->to, "Unicast lids [0-%u] of switch Lid %u guid 0x%016" PRIx64 " ('%s'):\n",
 		last_lid(w->t, lmc), fabric_lid(w->t, lmc, node),
-		fabric_tree_guid(w->r->tree, node), name);
+		fabric_tree_guid(w->r->tree, node), fabric_mask(name));
 	for (size_t e = 0; e < fabric_routes_entries(w->r); e++) {
 		if (!w->row[e])
 			continue;
@@ -259,11 +259,6 @@ static int put_table(const struct writer *w, uint32_t node)
 	}
 	fprintf(w->to, "%u lids dumped\n", lids);
 	return 0;
-}
-
-static int finish(FILE *to)
-{
-	return fflush(to) || ferror(to) ? -EIO : 0;
 }
 
 int fabric_lft_write(const struct fabric_routes *r, bool guids, FILE *to)
@@ -285,7 +280,7 @@ int fabric_lft_write(const struct fabric_routes *r, bool guids, FILE *to)
 	free(w.tails);
 	free(w.row);
 	switches_free(&w.ways);
-	return ret ? ret : finish(to);
+	return ret ? ret : fabric_flush(to);
 }
 
 /* ---- the other files ---- */
@@ -302,7 +297,7 @@ int fabric_lft_write_lids(const struct fabric_tree *tree, uint32_t lmc, FILE *to
 			fprintf(to, "0x%016" PRIx64 " 0x%04x 0x%04x\n\n",
 				fabric_tree_port_guid(tree, node), lid, last);
 	}
-	return finish(to);
+	return fabric_flush(to);
 }
 
 int fabric_lft_write_roots(const struct fabric_tree *tree, FILE *to)
@@ -312,7 +307,7 @@ int fabric_lft_write_roots(const struct fabric_tree *tree, FILE *to)
 	for (uint32_t node = t->first[t->h]; node < fabric_nodes(t); node++)
 		if (fabric_tree_has_node(tree, node))
 			fprintf(to, "0x%016" PRIx64 "\n", fabric_tree_guid(tree, node));
-	return finish(to);
+	return fabric_flush(to);
 }
 
 int fabric_lft_write_hosts(const struct fabric_tree *tree, FILE *to)
@@ -320,5 +315,5 @@ int fabric_lft_write_hosts(const struct fabric_tree *tree, FILE *to)
 	for (uint32_t node = 0; node < fabric_hosts(&tree->pgft); node++)
 		if (fabric_tree_has_node(tree, node))
 			fprintf(to, "0x%016" PRIx64 "\n", fabric_tree_port_guid(tree, node));
-	return finish(to);
+	return fabric_flush(to);
 }

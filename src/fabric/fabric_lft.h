@@ -37,11 +37,12 @@ static inline uint32_t fabric_lid(const struct fabric_pgft *t, uint32_t lmc, uin
 int fabric_lft_check(const struct fabric_tree *tree, uint32_t lmc, char *why, size_t why_size);
 
 /* The tables of all switches. With guids, each line names its destination's port GUID, by which
- * OpenSM finds it whatever its LID is, and the file is six times as large. 0, -ENOMEM, -EIO. */
+ * OpenSM finds it whatever its LID is, and the file is six times as large. 0, -ENOMEM, or
+ * the -errno of the file, here and below. */
 int fabric_lft_write(const struct fabric_routes *r, bool guids, FILE *to);
-/* OpenSM's guid2lid. 0 or -EIO. */
+/* OpenSM's guid2lid. */
 int fabric_lft_write_lids(const struct fabric_tree *tree, uint32_t lmc, FILE *to);
-/* The switches of the top level (-a), and the hosts (-u). 0 or -EIO. */
+/* The switches of the top level (-a), and the hosts (-u). */
 int fabric_lft_write_roots(const struct fabric_tree *tree, FILE *to);
 int fabric_lft_write_hosts(const struct fabric_tree *tree, FILE *to);
 

@@ -29,58 +29,6 @@ static int no_memory(const struct reader *r)
 	return -ENOMEM;
 }
 
-/* ---- lines ---- */
-
-/* The first word of a line; the rest is never stored. */
-struct line {
-	char *word; /* ends with a zero */
-	size_t len, room;
-	bool zero; /* there is a zero byte in the line */
-};
-
-static bool ends_word(int c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f' || c == '#';
-}
-
-static int append(struct line *line, int c)
-{
-	if (line->len + 1 >= line->room) {
-		size_t room = line->room ? 2 * line->room : 128;
-		char *word = realloc(line->word, room);
-
-		if (!word)
-			return -ENOMEM;
-		line->word = word;
-		line->room = room;
-	}
-	line->word[line->len++] = (char)c;
-	line->word[line->len] = '\0';
-	return 0;
-}
-
-/* 1: there was a line, 0: there is no further one, or -ENOMEM. */
-static int read_line(FILE *f, struct line *line)
-{
-	enum { BEFORE, WORD, AFTER } state = BEFORE;
-	int c = getc(f);
-
-	line->len = 0;
-	line->zero = false;
-	if (c == EOF)
-		return 0;
-	for (; c != EOF && c != '\n' && !line->zero; c = getc(f)) {
-		line->zero = c == 0;
-		if (ends_word(c))
-			state = state == BEFORE && c != '#' ? BEFORE : AFTER;
-		else if (state == BEFORE)
-			state = WORD;
-		if (state == WORD && append(line, c))
-			return -ENOMEM;
-	}
-	return 1;
-}
-
 /* ---- one name ---- */
 
 /* Who knows the hosts by other names is told one of them. */
@@ -300,11 +248,18 @@ static size_t without_count(const char *text, size_t len)
 	return at > 1 && at < len && text[at - 1] == ':' ? at - 1 : len;
 }
 
+static int too_many(const struct reader *r, const char *what)
+{
+	return REFUSE(r, ": a host runs one rank here; expected %s1, or no number of ranks", what);
+}
+
 static int add_item(struct reader *r, const char *text, size_t len)
 {
 	size_t shorter = without_count(text, len);
 	int ret = find_name(r, text, len);
 
+	if (ret == -ENOENT && shorter < len && (len - shorter != 2 || text[len - 1] != '1'))
+		return too_many(r, "host:");
 	if (ret == -ENOENT && shorter < len)
 		ret = find_name(r, text, shorter);
 	return ret == -ENOENT ? add_ranges(r, text, shorter) : ret;
@@ -337,16 +292,18 @@ static int add_word(struct reader *r, const char *word)
 
 /* ---- files ---- */
 
-static int read_hosts(struct reader *r, FILE *from, struct line *line)
+static int read_hosts(struct reader *r, FILE *from, struct fabric_line *line)
 {
 	int ret;
 
 	errno = 0;
-	for (r->number = 1; (ret = read_line(from, line)) > 0; r->number++) {
+	for (r->number = 1; (ret = fabric_line_read(from, line)) > 0; r->number++) {
 		if (line->zero)
 			return REFUSE(r, " has a zero byte in it; expected a text file");
 		if (line->len)
 			ret = add_word(r, line->word);
+		if (ret >= 0 && line->slots)
+			ret = too_many(r, "slots=");
 		if (ret < 0)
 			return ret;
 	}
@@ -373,7 +330,7 @@ int fabric_names_read(const struct fabric_tree *t, const struct fabric_set *set,
 		      size_t why_size)
 {
 	struct reader r = {.tree = t, .set = set, .name = fabric_quote(name), .hosts = hosts};
-	struct line line = {0};
+	struct fabric_line line = {0};
 	int ret;
 
 	r.why = why;
@@ -394,7 +351,7 @@ int fabric_names_file(const struct fabric_tree *t, const struct fabric_set *set,
 
 	if (ret)
 		return ret;
-	ret = fabric_names_read(t, set, f, path, hosts, count, why, why_size);
-	fclose(f);
+	ret = fabric_names_read(t, set, f, fabric_file_name(path), hosts, count, why, why_size);
+	fabric_close(f);
 	return ret;
 }

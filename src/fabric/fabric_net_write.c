@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "fabric_text.h"
 #include "fabric_tree.h"
 
 /* A host that was made from a tuple has room for this many GUIDs of ports. */
@@ -186,5 +187,5 @@ int fabric_net_write(const struct fabric_tree *tree, FILE *to)
 	}
 	if (ret)
 		return ret;
-	return fflush(to) || ferror(to) ? -EIO : 0;
+	return fabric_flush(to);
 }

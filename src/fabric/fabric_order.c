@@ -61,7 +61,13 @@ static int parse_exclude(const struct fabric_tree *t, const char *text, uint32_t
 				     "%s of %u hosts can not be excluded; expected at most %u",
 				     number, n, n - 1);
 	*k = (uint32_t)v;
-	return fabric_seed("exclude", text + len + 1, seed, why, why_size);
+	if (fabric_decimal(text + len + 1, seed))
+		return fabric_refuse(why, why_size,
+				     "%s is no seed in %s; expected K:SEED with a number, such as "
+				     "%s:1",
+				     fabric_quote(text + len + 1).text, fabric_quote(text).text,
+				     number);
+	return 0;
 }
 
 static int exclude(struct fabric_set *s, const struct fabric_tree *t, uint32_t k, uint64_t seed)

@@ -26,7 +26,8 @@ int fabric_set_exclude(struct fabric_set *s, const struct fabric_tree *t, const 
 
 /* Those that a file names, as hostfiles of Open MPI and MPICH and lists of Slurm do: the first
  * word of each line counts, "host7", "host7:1" or "host00[01-12,15],login1"; blank lines and what
- * follows '#' do not. Each host at most once, and all must be there. Returns 0, or -EINVAL,
+ * follows '#' do not. Each host at most once, with one rank (slots=2 and host7:2 are refused), and
+ * all must be there. Returns 0, or -EINVAL,
  * -ENOMEM or the errno of the file with one sentence in why. */
 int fabric_set_file(struct fabric_set *s, const struct fabric_tree *t, const char *path, char *why,
 		    size_t why_size);

@@ -7,6 +7,7 @@
 
 #include "fabric_hsd.h"
 #include "fabric_sim.h"
+#include "fabric_text.h"
 
 extern const char fabric_page_template[];
 
@@ -64,8 +65,8 @@ static void put_flow(const struct fabric_page *p, struct fabric_flow f, bool fir
 
 static int put_stages(const struct fabric_page *p, FILE *to)
 {
-	struct fabric_flow *flows = calloc(p->cps->n, sizeof(*flows));
-	uint32_t fit = FABRIC_PAGE_FLOWS_MAX / p->cps->n, some;
+	struct fabric_flow *flows = calloc(p->cps->widest, sizeof(*flows));
+	uint32_t fit = FABRIC_PAGE_FLOWS_MAX / p->cps->widest, some;
 
 	if (!flows)
 		return -ENOMEM;
@@ -115,5 +116,5 @@ int fabric_page(const struct fabric_page *p, FILE *to)
 	fwrite(fabric_page_template, 1, (size_t)(at - fabric_page_template), to);
 	err = put_data(p, to);
 	fputs(at + strlen(mark), to);
-	return err ? err : ferror(to) ? -EIO : 0;
+	return err ? err : fabric_flush(to);
 }

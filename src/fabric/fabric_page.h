@@ -17,7 +17,7 @@ struct fabric_page {
 	const uint32_t *hosts;        /* of each rank */
 };
 
-/* 0, -EIO, or -ENOMEM. */
+/* 0, -ENOMEM, or the -errno of the file. */
 int fabric_page(const struct fabric_page *p, FILE *to);
 
 #endif

@@ -113,6 +113,12 @@ int fabric_sim(const struct fabric_routes *routes, const struct fabric_sim_confi
 	       const struct fabric_sim_traffic *traffic, struct fabric_sim_result *result,
 	       char *why, size_t why_size);
 
+/* About how many events a simulation of so many messages, of so many bytes each, has: three for
+ * each packet on each link of a way to the top and down again, which ways within a leaf do not
+ * have. */
+double fabric_sim_events(const struct fabric_pgft *t, const struct fabric_sim_config *c,
+			 double messages, uint64_t bytes);
+
 /* The k-th of `some` numbers spread evenly over 0 … all−1: to simulate a few stages of many. */
 static inline uint32_t fabric_sim_sample(uint32_t k, uint32_t some, uint32_t all)
 {

@@ -118,3 +118,11 @@ int sim_check(const struct fabric_routes *routes, const struct fabric_sim_config
 				     "told how many are to come");
 	return check_hosts(routes, tr, why, why_size);
 }
+
+double fabric_sim_events(const struct fabric_pgft *t, const struct fabric_sim_config *c,
+			 double messages, uint64_t bytes)
+{
+	double packet = (double)c->mtu * c->aggregate;
+
+	return messages * ((double)bytes / (packet > 0 ? packet : 1) + 1) * 3 * 2 * t->h;
+}

@@ -4,10 +4,15 @@ static uint32_t cps_send(void *ctx, uint32_t rank, uint32_t stage,
 			 struct fabric_sim_part part[FABRIC_SIM_PARTS_MAX])
 {
 	const struct fabric_sim_cps *c = ctx;
-	uint32_t s = fabric_sim_sample(stage, c->stages, c->cps->stages);
+	uint32_t s = fabric_sim_sample(stage, c->stages, c->cps->stages), n = 0, to;
 
-	part[0] = (struct fabric_sim_part){.to = fabric_cps_to(c->cps, s, rank), .bytes = c->bytes};
-	return part[0].to != FABRIC_NONE;
+	/* Too many are for the simulation to refuse. */
+	while ((to = fabric_cps_nth(c->cps, s, rank, n)) != FABRIC_NONE) {
+		if (n < FABRIC_SIM_PARTS_MAX)
+			part[n] = (struct fabric_sim_part){.to = to, .bytes = c->bytes};
+		n++;
+	}
+	return n;
 }
 
 void fabric_sim_cps(struct fabric_sim_traffic *traffic, struct fabric_sim_cps *c)

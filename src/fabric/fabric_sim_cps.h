@@ -1,5 +1,6 @@
 /* A collective as the traffic of a simulation: in each stage every rank sends one message of the
- * same size, or none. */
+ * same size, or none; of a file's, also several, which share the host's bus packet by packet and
+ * are on the wire when all are. */
 #ifndef WEFT_FABRIC_SIM_CPS_H
 #define WEFT_FABRIC_SIM_CPS_H
 

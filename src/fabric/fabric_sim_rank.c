@@ -85,8 +85,9 @@ static bool make_message(struct sim *s, uint32_t rank)
 	r->parts = 0;
 	if (n > FABRIC_SIM_PARTS_MAX) {
 		s->error = fabric_refuse(s->why, s->why_size,
-					 "a message of rank %u has %u parts; at most %d can be",
-					 rank, n, FABRIC_SIM_PARTS_MAX);
+					 "rank %u sends %u messages, or parts of one, in stage %u; "
+					 "at most %d can be simulated",
+					 rank, n, r->stage, FABRIC_SIM_PARTS_MAX);
 		return false;
 	}
 	for (uint32_t i = 0; i < n; i++)

@@ -12,7 +12,7 @@ void fabric_svg_put(struct fabric_svg *s, const char *fmt, ...)
 	if (s->error)
 		return;
 	va_start(ap, fmt);
-	errno = EIO;
+	errno = EIO; /* if nobody says what it was */
 	if (vfprintf(s->to, fmt, ap) < 0)
 		s->error = -errno;
 	va_end(ap);

@@ -44,22 +44,12 @@ struct fabric_quote fabric_quote(const char *text)
 	return fabric_quote_n(text, strlen(text));
 }
 
-int fabric_decimal(const char *text, uint64_t *value)
+char *fabric_mask(char *name)
 {
-	uint64_t v = 0;
-	int ret = 0;
-
-	if (!*text)
-		return -EINVAL;
-	for (; *text; text++) {
-		if (*text < '0' || *text > '9')
-			return -EINVAL;
-		if (__builtin_mul_overflow(v, 10, &v) ||
-		    __builtin_add_overflow(v, (uint64_t)(*text - '0'), &v))
-			ret = -ERANGE;
-	}
-	*value = v;
-	return ret;
+	for (char *c = name; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return name;
 }
 
 int fabric_seed(const char *what, const char *text, uint64_t *seed, char *why, size_t why_size)
@@ -83,11 +73,29 @@ int fabric_open(FILE **f, const char *path, char *why, size_t why_size)
 
 	if (!*path)
 		return fabric_refuse(why, why_size, "file: needs the name of a file, file:F");
-	*f = fopen(path, "re");
+	*f = !strcmp(path, "-") ? stdin : fopen(path, "re");
 	if (*f)
 		return 0;
 	err = -errno;
 	fabric_refuse(why, why_size, "can not open %s: %s", fabric_quote(path).text,
 		      strerror(-err));
 	return err;
+}
+
+void fabric_close(FILE *f)
+{
+	if (f && f != stdin)
+		fclose(f);
+}
+
+const char *fabric_file_name(const char *path)
+{
+	return strcmp(path, "-") ? path : "standard input";
+}
+
+int fabric_flush(FILE *to)
+{
+	if (!fflush(to) && !ferror(to))
+		return 0;
+	return errno ? -errno : -EIO;
 }

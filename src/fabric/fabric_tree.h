@@ -58,9 +58,14 @@ static inline bool fabric_tree_whole(const struct fabric_tree *t)
 /* What a node is called: its description in the network, or h7, s2.5. */
 #define FABRIC_TREE_NAME_MAX 80
 void fabric_tree_name(const struct fabric_tree *t, uint32_t node, char name[FABRIC_TREE_NAME_MAX]);
-/* By that, by h7 or s2.5, or by GUID of node or port (0x…). 0, or -ENOENT, also for what is
- * missing in a network. */
+/* By that, by h7 or s2.5, by GUID of node or port (0x…), or by what the text of the network quotes
+ * (S-0002c90100000040) or has as its whole description. 0, or -ENOENT, also for what is missing in
+ * a network. */
 int fabric_tree_find(const struct fabric_tree *t, const char *name, uint32_t *node);
+/* A cable by the tree's names, s1.0-s2.3:1, or by either of its ends, NODE[PORT] or NODE:PORT, with
+ * any name of the node. Also one that was taken away. 0, or -EINVAL with one sentence in why. */
+int fabric_tree_find_cable(const struct fabric_tree *t, const char *text, uint32_t *cable,
+			   char *why, size_t why_size);
 
 /* GUIDs of the node, and of the port by which it is addressed. Those of a tuple's are made up, in
  * the form 0002c9 LL NNNNNNN 0 (level, and index from 1 on), with port n of a host at n more and

@@ -27,6 +27,25 @@ check_eq "$out" '2;4,4;1,2;1,2'
 fabric check --topology "$tmp/net" --without s2.1
 check_code 1
 check_has "$out" 'missing: 1 nodes, 8 cables'
+# What is taken away may be called as in the file: id, GUID, description, and ends of cables.
+sed 's/"s2\.0"/"spine A; U1"/' "$tmp/net" >"$tmp/named"
+for name in S-0002c90200000010 0x0002c90200000010 'spine A; U1'; do
+	fabric check --topology "$tmp/named" --without "$name"
+	check_has "$out" 'missing: 1 nodes, 8 cables'
+	for end in "${name}[3]" "$name:3" 's1.2[5]'; do
+		fabric check --topology "$tmp/named" --without "$end" --without "$name:3"
+		check_code 1
+		check_has "$out" 'missing: 0 nodes, 1 cables'
+	done
+done
+fabric check --pgft '2;4,4;1,2;1,2' --without s1.2-s2.0:0 --without 's2.0[3]'
+check_has "$out" 'missing: 0 nodes, 1 cables'
+# A cable is gone from the file, at one of its ends: it is there, as long as the other has it.
+awk '/^(Switch|Ca)/ { node = $0 }
+	node ~ /"s1\.0"/ && /^\[5\]/ { next }
+	{ print }' "$tmp/net" >"$tmp/half"
+fabric check --topology "$tmp/half"
+check_code 0
 # A cable is gone from the file, at both of its ends.
 awk '/^(Switch|Ca)/ { node = $0 }
 	node ~ /"s1\.0"/ && /^\[5\]/ { next }
@@ -60,6 +79,34 @@ check_eq "$(value '([.per_stage[].max]|add/length) - .avg_max_hsd|fabs < 1e-9')"
 printf '0>1 2>3\n0>2\n+ 1>3\n' >"$tmp/pattern"
 fabric hsd --pgft '1;4;1;1' --cps "file:$tmp/pattern" --json
 check_eq "$(value .stages)" 2
+# A stage is a list of flows: a rank may be in several.
+printf '0>1 0>2 0>3 1>0\n' >"$tmp/pattern"
+fabric hsd --pgft '1;4;1;1' --cps "file:$tmp/pattern" --hottest 1 --json
+check_eq "$(value '[.max_hsd, (.hottest[0].flows|map(.to_rank))]|tostring')" '[3,[1,2,3]]'
+fabric sim --pgft '1;4;1;1' --cps "file:$tmp/pattern" --json
+check_code 0
+check_eq "$(value .bytes)" $((4 * 65536))
+for progress in step async; do
+	fabric sim --pgft '1;4;1;1' --cps "file:$tmp/pattern" --progress $progress
+	check_code 0
+done
+fabric draw --pgft '1;4;1;1' --cps "file:$tmp/pattern" -o "$tmp/several.html"
+check_code 0
+# Names of others' files do not steer the terminal.
+sed $'s/"h3"/"\033[31mh\\x9b3"/; s/"s1\\.0"/"\007leaf"/' "$tmp/net" >"$tmp/steer"
+for words in '--links' '--hottest 99' '--without nobody:1'; do
+	# shellcheck disable=SC2086 # an option and its value
+	fabric hsd --topology "$tmp/steer" --cps shift $words
+	check_true test -z "$(tr -d '\n -~' <"$tmp/out")"
+	check_true test -z "$(tr -d '\n -~' <"$tmp/err")"
+done
+fabric hsd --topology "$tmp/steer" --cps shift --links
+check_has "$out" '\x1b[31mh\x9b3[1]>\x07leaf'
+fabric route --topology "$tmp/steer" --lfts -
+check_has "$out" "('?leaf'):"
+check_true test -z "$(tr -d '\n -~' <"$tmp/out")"
+fabric hsd --topology "$tmp/steer" --cps shift --hottest 64 --json
+check_eq "$(value '.hottest|length')" 64
 
 # ---- orders and tables ----
 fabric order --pgft '2;2,2;1,1;1,2' --as openmpi-rankfile
@@ -71,6 +118,32 @@ check_has "$out" 'SwitchName='
 fabric route --pgft '2;4,4;1,2;1,2' --opensm "$tmp/sm"
 check_code 0
 for f in lfts guid2lid roots cas ca-order; do check_true test -s "$tmp/sm/$f"; done
+fabric route --pgft '2;4,4;1,2;1,2' --opensm "$tmp/sm" --json
+check_eq "$(value .tables)" 6
+# What is refused leaves what was there before, and nothing else.
+sed 's/"h7"/"h\&7"/' "$tmp/net" >"$tmp/odd"
+echo before >"$tmp/ranks"
+before=$(cat "$tmp"/sm/*)
+for as in names slurm-topology opensm; do
+	fabric order --topology "$tmp/odd" --as $as -o "$tmp/ranks"
+	check_code 2
+	check_has "$err" 'no launcher would read'
+	check_eq "$(cat "$tmp/ranks")" before
+	fabric order --topology "$tmp/odd" --as $as
+	check_code 2
+	check_eq "$out" ''
+done
+fabric route --topology "$tmp/odd" --routing random:1 --opensm "$tmp/sm"
+check_code 2
+check_has "$err" 'no launcher would read'
+check_eq "$(cat "$tmp"/sm/*)" "$before"
+check_eq "$(cd "$tmp" && echo ranks* sm/*)" 'ranks sm/ca-order sm/cas sm/guid2lid sm/lfts sm/roots'
+# A file keeps its mode, a link its place.
+chmod 640 "$tmp/ranks"
+ln -s ranks "$tmp/link"
+fabric order --pgft '1;4;1;1' -o "$tmp/link"
+check_code 0
+check_eq "$(stat -c %a "$tmp/ranks") $(head -1 "$tmp/ranks") $(readlink "$tmp/link")" '640 h0 ranks'
 # Its own tables, read back, have the same hot spots as the formula.
 fabric route --pgft '2;4,4;1,2;1,2' --routing random:5 --lfts "$tmp/lfts"
 check_code 0
@@ -91,6 +164,19 @@ fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --bytes 32K --json
 check_eq "$(value '[.us,.events]|tostring')" "$a"
 fabric sim --pgft '2;4,4;1,2;1,2' --cps recdbl --progress exchange -q
 check_code 0
+fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --ranks 8 --json
+check_eq "$(value '[.ranks,.stages]|tostring')" '[8,7]'
+# Several orders: the median, and the range.
+fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --order random:3..7 --json
+check_code 0
+check_eq "$(value '.orders|map(.seed)|sort|tostring')" '[3,4,5,6,7]'
+check_eq "$(value '.bandwidth == (.orders|map(.bandwidth)|sort)[2]')" true
+check_eq "$(value '[.bandwidth_min,.bandwidth_max] == (.orders|map(.bandwidth)|[min,max])')" true
+a=$(value '.orders[]|select(.seed == 5).us')
+fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --order random:5 --json
+check_eq "$(value .us)" "$a"
+fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --order random:3..7
+check_has "$out" 'the median of 5 orders'
 
 fabric sim --pgft '2;12,12;1,12;1,1' --ranks 24 --rounds 3 --paths hashed --json \
 	--stripe original --stripe hsam:4 --stripe bss:12,3
@@ -118,7 +204,7 @@ bad() { # WORDS that the sentence has; ARGUMENTS
 bad 'either --pgft or --topology' hsd --cps shift
 bad 'weft fabric' check --pgft '2;18,18;1,9'
 bad 'weft fabric' check --pgft '2;0,18;1,9;1,2'
-bad 'cannot read' check --topology "$tmp/absent"
+bad 'can not open' check --topology "$tmp/absent"
 head -c 300 "$tmp/net" >"$tmp/short"
 bad "$tmp/short:" check --topology "$tmp/short"
 bad 'what is exchanged' hsd --pgft '1;4;1;1'
@@ -129,6 +215,32 @@ printf 'h0\nnowhere\n' >"$tmp/where"
 bad "line 2 of" hsd --pgft '1;4;1;1' --cps shift --hosts "$tmp/where"
 printf '0>1\n0>9\n' >"$tmp/far"
 bad "$tmp/far:2" hsd --pgft '1;4;1;1' --cps "file:$tmp/far"
+printf '0>1 0>2\n' >"$tmp/two"
+bad 'one receiver' sim --pgft '1;4;1;1' --cps "file:$tmp/two" --progress exchange
+printf 'h0\nh1 slots=4\n' >"$tmp/slots"
+bad 'line 2 of' hsd --pgft '1;4;1;1' --cps shift --hosts "$tmp/slots"
+bad '3:1' hsd --pgft '1;4;1;1' --cps shift --exclude 3:
+bad '--lids is for' hsd --pgft '1;4;1;1' --cps shift --lids "$tmp/sm/guid2lid"
+for with in --json '--hottest 3' --per-stage; do
+	# shellcheck disable=SC2086 # an option and its value
+	bad '--links' hsd --pgft '1;4;1;1' --cps shift --links $with
+done
+bad 'both' route --pgft '1;4;1;1' --lfts - --json
+bad '--rounds' sim --pgft '1;4;1;1' --cps shift --rounds 3
+bad '--rounds' sim --pgft '1;4;1;1' --cps shift --paths hashed
+bad '--stages' sim --pgft '1;4;1;1' --stripe original --stages 3
+bad '--ranks 5' sim --pgft '1;4;1;1' --cps shift --ranks 5
+bad 'days' sim --pgft '2;18,18;1,9;1,2' --cps shift --bytes 1024G
+bad 'days' sim --pgft '2;18,18;1,9;1,2' --stripe original --bytes 1024G
+bad 'random:1..8' sim --pgft '1;4;1;1' --cps shift --order random:5..3
+bad 'a tuple can not say' convert --pgft '1;4;1;1' --without h1 --to pgft
+bad '65535' route --pgft '1;70000;1;1'
+bad '65535' convert --pgft '1;70000;1;1' --to ibnetdiscover -o "$tmp/wide"
+check_true test ! -e "$tmp/wide"
+bad 'read once' hsd --topology - --hosts - --cps shift
+bad 'read once' hsd --pgft '1;4;1;1' --order file:- --cps file:-
+bad 'port 99' check --pgft '1;4;1;1' --without 's1.0[99]'
+bad "no node 'nobody'" check --pgft '1;4;1;1' --without nobody:3
 bad 'no node or cable' check --pgft '1;4;1;1' --without s9.9
 bad 'ecmp' hsd --pgft '1;4;1;1' --cps shift --routing ecmp
 bad 'not' sim --pgft '1;4;1;1' --cps shift --bytes lots
@@ -136,6 +248,51 @@ bad '--stripe' sim --pgft '1;4;1;1' --stripe bss:4
 bad '--ranks' sim --pgft '1;4;1;1' --stripe original --ranks 5
 printf 'Unicast lids\n0x0001 xyz\n' >"$tmp/lfts"
 bad "$tmp/lfts:" hsd --pgft '1;4;1;1' --cps shift --routing "file:$tmp/lfts"
+
+# Standard input, as any other file.
+from() { # TEXT ARGUMENTS
+	printf %b "$1" >"$tmp/in"
+	shift
+	code=0
+	out=$("$WEFT" fabric "$@" 2>"$tmp/err" <"$tmp/in") || code=$?
+	err=$(cat "$tmp/err")
+}
+from 'h2\nh1\n' order --pgft '1;4;1;1' --hosts -
+check_eq "$out" $'h1\nh2'
+from 'h2\nh1\n' order --pgft '1;4;1;1' --order file:-
+check_eq "$out" $'h2\nh1'
+from '0>1\n0>9\n' hsd --pgft '1;4;1;1' --cps file:-
+check_code 2
+check_has "$err" 'standard input:2:'
+
+# ---- what the machine can not do: exit code 1 ----
+cannot() { # WORDS ARGUMENTS; standard output is full
+	local words=$1
+	shift
+	code=0
+	"$WEFT" fabric "$@" >/dev/full 2>"$tmp/err" || code=$?
+	err=$(cat "$tmp/err")
+	check_code 1
+	check_has "$err" "$words"
+	check_lacks "$err" $'\n'"weft"
+}
+cannot 'No such file' convert --pgft '1;4;1;1' --to pgft -o "$tmp/absent/x"
+cannot 'No such file' route --pgft '1;4;1;1' --opensm "$tmp/absent/x"
+cannot 'Not a directory' draw --pgft '1;4;1;1' -o "$tmp/net/x.svg"
+for words in order 'convert --to pgft' 'convert --to ibnetdiscover' draw 'route --lfts -' check \
+	route 'check --json' 'hsd --cps shift' 'hsd --cps shift --links' 'sim --cps shift' --help; do
+	# shellcheck disable=SC2086 # a command and its options
+	cannot 'No space left' $words --pgft '2;4,4;1,2;1,2'
+	case $words in
+	order | convert* | draw)
+		# shellcheck disable=SC2086
+		cannot 'No space left' $words --pgft '2;4,4;1,2;1,2' -o /dev/full
+		;;
+	esac
+done
+cannot 'No space left' route --pgft '2;4,4;1,2;1,2' --lfts /dev/full
+# More than fits into a buffer, so that the disk is full long before the end.
+cannot 'No space left' route --pgft '2;18,18;1,9;1,2' --lfts -
 
 for c in check route order hsd sim draw convert; do
 	fabric $c --help

@@ -469,8 +469,8 @@ static void test_refused_more(void **state)
 	fclose(f);
 	f = fopen("/", "r");
 	assert_non_null(f);
-	assert_int_equal(fabric_lft_read(&r, &t, f, "/", NULL, NULL, why, 256), -EIO);
-	assert_string_equal(why, "can not read /: Input/output error");
+	assert_int_equal(fabric_lft_read(&r, &t, f, "/", NULL, NULL, why, 256), -EISDIR);
+	assert_string_equal(why, "can not read /: Is a directory");
 	fclose(f);
 	fabric_tree_free(&t);
 }
@@ -524,10 +524,10 @@ static void test_full(void **state)
 	assert_non_null(f);
 	fabric_tree_init(&t, &pgft);
 	assert_int_equal(fabric_routes_make(&r, &t, &rule, NULL), 0);
-	assert_int_equal(fabric_lft_write(&r, true, f), -EIO);
-	assert_int_equal(fabric_lft_write_lids(&t, 0, f), -EIO);
-	assert_int_equal(fabric_lft_write_roots(&t, f), -EIO);
-	assert_int_equal(fabric_lft_write_hosts(&t, f), -EIO);
+	assert_int_equal(fabric_lft_write(&r, true, f), -ENOSPC);
+	assert_int_equal(fabric_lft_write_lids(&t, 0, f), -ENOSPC);
+	assert_int_equal(fabric_lft_write_roots(&t, f), -ENOSPC);
+	assert_int_equal(fabric_lft_write_hosts(&t, f), -ENOSPC);
 	fclose(f);
 	fabric_tree_free(&t);
 }

@@ -115,21 +115,27 @@ static void test_files(void **state)
 	check_order(FILE_OF("h3\nh1\nh2\n"), ORDER(3, 1, 2), 3);
 	check_order(FILE_OF("h3\nh1\nh23"), ORDER(3, 1, 23), 3);
 	check_order(FILE_OF("h3\r\nh1\r\n\r\nh2\r\n"), ORDER(3, 1, 2), 3);
-	check_order(FILE_OF("# all\n\n  h3 # third\n\t\n\th1#x\n #h5\nh0 slots=2 max\n"),
+	check_order(FILE_OF("# all\n\n  h3 # third\n\t\n\th1#x\n #h5\nh0  max slots=1 #slots=3\n"),
 		    ORDER(3, 1, 0), 3);
 	check_order(FILE_OF("\n\n\nh0\n\n\n"), ORDER(0), 1);
 	check_order(FILE_OF("h0 h1 h1 nonsense\nh1\n"), ORDER(0, 1), 2);
 	/* As launchers and Slurm have them. */
-	check_order(FILE_OF("h5:1\nh7:16\n"), ORDER(5, 7), 2);
+	check_order(FILE_OF("h5:1\nh7:1\n"), ORDER(5, 7), 2);
 	check_order(FILE_OF("h5,h1\nh2\n"), ORDER(5, 1, 2), 3);
 	check_order(FILE_OF("h[9-11,3],h0 # x\nh1[2-3,5]\n"), ORDER(9, 10, 11, 3, 0, 12, 13, 15),
 		    8);
-	check_order(FILE_OF("h[1-2][0-1]:2\n"), ORDER(10, 11, 20, 21), 4);
+	check_order(FILE_OF("h[1-2][0-1]:1\n"), ORDER(10, 11, 20, 21), 4);
 }
 
 static void test_bad_files(void **state)
 {
 	(void)state;
+	/* One rank per host: what asks for more is not just read over. */
+	check_refused(FILE_OF("h0 slots=1\nh1 max_slots=9 slots=2\n"), EINVAL,
+		      "': a host runs one rank here; expected slots=1");
+	check_refused(FILE_OF("h0 slots=16"), EINVAL, "line 1 of '");
+	check_refused(FILE_OF("h0\nh1:16\n"), EINVAL, "expected host:1");
+	check_refused(FILE_OF("h[0-3]:2\n"), EINVAL, "expected host:1");
 	check_refused(FILE_OF("h0\nh24\n"), EINVAL,
 		      "': 'h24' is no host of this tree; its hosts are h0 to h23");
 	check_refused(FILE_OF("# x\n\nh0\r\nhost7\n"), EINVAL, "line 4 of '");
@@ -288,8 +294,8 @@ static void test_bad_exclude(void **state)
 		{"x:5", "'x:5' does not say whom"},
 		{"99999999999999999999999999:5", "does not say whom"},
 		{"24:5", "24 of 24 hosts can not be excluded; expected at most 23"},
-		{"5:", "'' is no seed for exclude"},
-		{"5:x", "'x' is no seed for exclude"},
+		{"5:", "'' is no seed in '5:'; expected K:SEED with a number, such as 5:1"},
+		{"5:x", "'x' is no seed in '5:x'"},
 	};
 	struct fabric_pgft t = tree(TREE);
 	struct fabric_tree fabric;

@@ -41,7 +41,7 @@ static void hosts(FILE *from)
 
 static void pattern(FILE *from)
 {
-	struct fabric_flow flows[RANKS];
+	struct fabric_flow *flows;
 	struct fabric_cps c;
 	char why[512] = "";
 	int r = fabric_cps_read(&c, from, "corpus", RANKS, why, sizeof(why));
@@ -51,17 +51,23 @@ static void pattern(FILE *from)
 		check_sentence(why);
 		return;
 	}
+	flows = calloc(c.widest, sizeof(*flows));
+	HOLDS(flows);
 	for (uint32_t s = 0; s < c.stages; s++) {
 		uint32_t n = fabric_cps_flows(&c, s, flows), found = 0;
 
-		HOLDS(n > 0 && n <= RANKS);
-		for (uint32_t i = 0; i < n; i++)
-			HOLDS(fabric_cps_to(&c, s, flows[i].from) == flows[i].to &&
+		HOLDS(n > 0 && n <= c.widest);
+		for (uint32_t i = 0, nth = 0; i < n; i++) {
+			nth = i && flows[i].from == flows[i - 1].from ? nth + 1 : 0;
+			HOLDS(fabric_cps_nth(&c, s, flows[i].from, nth) == flows[i].to &&
 			      flows[i].to < RANKS);
+		}
 		for (uint32_t i = 0; i < RANKS; i++)
-			found += fabric_cps_to(&c, s, i) != FABRIC_NONE;
+			for (uint32_t k = 0; fabric_cps_nth(&c, s, i, k) != FABRIC_NONE; k++)
+				found++;
 		HOLDS(found == n);
 	}
+	free(flows);
 	fabric_cps_free(&c);
 }
 

@@ -53,7 +53,7 @@ build() {
 	case $1 in
 	# Without the page, which CMake makes a part of.
 	pgft | lft | net | job) set -- "$1" "$src"/fabric/fabric_[!p]*.c "$src/fabric/fabric_pgft.c" \
-		"$src/util/util_rand.c" -lm ;;
+		"$src/util/util_rand.c" "$src/util/util_number.c" -lm ;;
 	msg) set -- "$1" "$src"/msg/msg_wire.c ;;
 	*) set -- "$1" "$src"/wire/*.c ;;
 	esac
