@@ -248,6 +248,7 @@ static size_t without_count(const char *text, size_t len)
 	return at > 1 && at < len && text[at - 1] == ':' ? at - 1 : len;
 }
 
+/* An order says which rank is where; in an allocation it is of no interest how many there are. */
 static int too_many(const struct reader *r, const char *what)
 {
 	return REFUSE(r, ": a host runs one rank here; expected %s1, or no number of ranks", what);
@@ -258,7 +259,8 @@ static int add_item(struct reader *r, const char *text, size_t len)
 	size_t shorter = without_count(text, len);
 	int ret = find_name(r, text, len);
 
-	if (ret == -ENOENT && shorter < len && (len - shorter != 2 || text[len - 1] != '1'))
+	if (ret == -ENOENT && r->set && shorter < len &&
+	    (len - shorter != 2 || text[len - 1] != '1'))
 		return too_many(r, "host:");
 	if (ret == -ENOENT && shorter < len)
 		ret = find_name(r, text, shorter);
@@ -302,7 +304,7 @@ static int read_hosts(struct reader *r, FILE *from, struct fabric_line *line)
 			return REFUSE(r, " has a zero byte in it; expected a text file");
 		if (line->len)
 			ret = add_word(r, line->word);
-		if (ret >= 0 && line->slots)
+		if (ret >= 0 && r->set && line->slots)
 			ret = too_many(r, "slots=");
 		if (ret < 0)
 			return ret;

@@ -4,7 +4,8 @@
 
 #include "fabric_order.h"
 
-/* Reads host names into hosts, which has room for all of the tree; set NULL: any may be named. */
+/* Reads host names into hosts, which has room for all of the tree. With a set it is an order of
+ * some of it, which no line may ask for twice; NULL: any may be named, with any number of ranks. */
 int fabric_names_read(const struct fabric_tree *t, const struct fabric_set *set, FILE *from,
 		      const char *name, uint32_t *hosts, uint32_t *count, char *why,
 		      size_t why_size);

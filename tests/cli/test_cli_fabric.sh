@@ -218,7 +218,7 @@ bad "$tmp/far:2" hsd --pgft '1;4;1;1' --cps "file:$tmp/far"
 printf '0>1 0>2\n' >"$tmp/two"
 bad 'one receiver' sim --pgft '1;4;1;1' --cps "file:$tmp/two" --progress exchange
 printf 'h0\nh1 slots=4\n' >"$tmp/slots"
-bad 'line 2 of' hsd --pgft '1;4;1;1' --cps shift --hosts "$tmp/slots"
+bad 'line 2 of' hsd --pgft '1;4;1;1' --cps shift --order "file:$tmp/slots"
 bad '3:1' hsd --pgft '1;4;1;1' --cps shift --exclude 3:
 bad '--lids is for' hsd --pgft '1;4;1;1' --cps shift --lids "$tmp/sm/guid2lid"
 for with in --json '--hottest 3' --per-stage; do

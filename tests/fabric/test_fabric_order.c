@@ -325,7 +325,7 @@ static void test_set_file(void **state)
 	(void)state;
 	fabric_tree_init(&fabric, &t);
 	assert_int_equal(fabric_tree_remove(&fabric, 7), 0);
-	FILE_OF("h20 slots=1\nh[2-3]\nh5:1\n");
+	FILE_OF("h20 slots=16\nh[2-3]\nh5:4\n");
 	assert_int_equal(fabric_set_file(&s, &fabric, path, why, sizeof(why)), 0);
 	assert_int_equal(s.count, 4);
 	assert_memory_equal(s.hosts, want, sizeof(want));
