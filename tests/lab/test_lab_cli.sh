@@ -100,7 +100,7 @@ run lab draw "$name" --interval 300ms
 check_has "$out" "<svg"
 check_has "$out" "Mbit/s"
 run lab draw "$name" --interval 1ms -o "$tmp/no/such/file"
-check_code 2
+check_code 1
 check_has "$err" "No such file or directory"
 kill -INT $cross
 wait $cross
