@@ -95,14 +95,14 @@ static bool step(const struct scene *s, struct fabric_node n, uint32_t to, struc
 	const struct fabric_pgft *t = &s->tree.pgft;
 	uint32_t key = s->index && s->index[to] != FABRIC_NONE ? s->index[to] : to, q, cable;
 
-	if (s->routes.rule.kind == FABRIC_RANDOM && !s->routes.table) {
+	if (s->routes.rule.kind == FABRIC_RANDOM && !s->routes.around) {
 		struct fabric_ports p = fabric_route(t, &s->routes.rule, n, to, s->job.address);
 
 		*up = p.up;
 		*c = p.up ? fabric_cable_up(t, n, p.first) : fabric_cable_down(t, n, p.first);
 		return true;
 	}
-	if (s->routes.table) {
+	if (s->routes.table || s->routes.around) {
 		cable = fabric_routes_step(&s->routes, fabric_number(t, n), to, s->job.address, up);
 		if (cable != FABRIC_NONE)
 			*c = fabric_cable(t, cable);

@@ -2,8 +2,10 @@
  * compared with a search that knows nothing but the list of cables. */
 #include "test_fabric.h"
 
+#include <sys/resource.h>
 #include <time.h>
 
+#include "fabric_mod.h"
 #include "fabric_routes.h"
 #include "util_rand.h"
 
@@ -52,6 +54,7 @@ static void check_whole(const struct fabric_tree *tree, const struct fabric_rout
 
 	assert_int_equal(fabric_routes_make(&r, tree, rule, NULL), 0);
 	assert_null(r.table);
+	assert_null(r.around);
 	for (uint32_t node = 0; node < fabric_nodes(t); node++)
 		for (uint32_t j = 0; j < fabric_hosts(t); j++)
 			for (uint32_t a = 0; a < 1u << rule->lmc; a++) {
@@ -282,7 +285,7 @@ static void check_around(const struct fabric_routes *r)
 	struct waits w = {.links = 2 * fabric_cables(p)};
 	struct fabric_routes rule = *r;
 
-	rule.table = NULL;
+	rule.around = NULL;
 	w.for_link = calloc(w.links, w.links);
 	assert_true(s.down && s.any && w.for_link);
 	for (uint32_t host = 0; host < fabric_hosts(p); host++) {
@@ -302,95 +305,224 @@ static void check_around(const struct fabric_routes *r)
 
 /* ---- balance ---- */
 
-/* Of one switch: how many destinations each up-going cable has, how many of them by the rule, and
- * the last that it was given. */
+/* Of one switch, the cables that go up or those that go down to one child: how many destinations
+ * each has. */
+enum { CABLES_MAX = 64, LOST_MAX = 1024 };
+
 struct spread {
-	uint32_t load[64], kept[64], last[64];
-	uint32_t total, alive, most, most_kept;
-	bool equal; /* every cable leads wherever any does */
+	uint32_t n;                      /* cables */
+	uint32_t load[CABLES_MAX];       /* destinations of each */
+	uint32_t kept[CABLES_MAX];       /* ... that have it by the rule */
+	bool lead[LOST_MAX][CABLES_MAX]; /* of each other, which cables lead there */
+	uint32_t lost, total;
+	bool unequal; /* not all lead to all */
 };
 
-static bool up_leads(const struct fabric_routes *r, struct fabric_node n, uint32_t q, size_t e)
+static uint32_t cable_of(const struct fabric_pgft *p, struct fabric_node n, uint32_t port, bool up)
 {
-	const struct fabric_pgft *p = &r->tree->pgft;
-	struct fabric_cable c = fabric_cable_up(p, n, q);
-	size_t row = fabric_number(p, c.upper) - p->first[1];
+	struct fabric_cable c = up ? fabric_cable_up(p, n, port) : fabric_cable_down(p, n, port);
 
-	return fabric_tree_has_cable(r->tree, fabric_cable_number(p, &c)) &&
-	       r->table[row * fabric_routes_entries(r) + e];
+	return fabric_cable_number(p, &c);
 }
 
-static void measure(const struct fabric_routes *r, struct fabric_node n, struct spread *x)
+static bool cable_leads(const struct fabric_routes *r, uint32_t cable, bool up, uint32_t host,
+			uint32_t address)
 {
 	const struct fabric_pgft *p = &r->tree->pgft;
-	uint32_t up = fabric_up_ports(p, n.level), lmc = r->rule.lmc;
-	bool goes_up;
+	struct fabric_cable c = fabric_cable(p, cable);
+	uint32_t next = fabric_number(p, up ? c.upper : c.lower);
+	bool any;
 
-	*x = (struct spread){.equal = true};
-	for (uint32_t q = 0; q < up; q++) {
-		struct fabric_cable c = fabric_cable_up(p, n, q);
+	return fabric_tree_has_cable(r->tree, cable) &&
+	       (next == host || fabric_routes_step(r, next, host, address, &any) != FABRIC_NONE);
+}
 
-		x->alive += fabric_tree_has_cable(r->tree, fabric_cable_number(p, &c));
-		x->last[q] = FABRIC_NONE;
+/* One destination that goes by one of these cables: ports first, first + stride, ... */
+static void add(const struct fabric_routes *r, struct fabric_node n, bool up, uint32_t first,
+		uint32_t stride, uint32_t host, uint32_t address, struct spread *x)
+{
+	const struct fabric_pgft *p = &r->tree->pgft;
+	uint32_t wanted, taken, leading = 0, alive = 0;
+	struct fabric_ports rule = fabric_route(p, &r->rule, n, host, address);
+	bool any;
+
+	taken = fabric_routes_step(r, fabric_number(p, n), host, address, &any);
+	if (taken == FABRIC_NONE)
+		return;
+	wanted = cable_of(p, n, rule.first, up);
+	x->total++;
+	assert_true(x->lost < LOST_MAX);
+	for (uint32_t i = 0; i < x->n; i++) {
+		uint32_t cable = cable_of(p, n, first + i * stride, up);
+		bool leads = cable_leads(r, cable, up, host, address);
+
+		x->load[i] += cable == taken;
+		x->kept[i] += cable == wanted && leads;
+		x->lead[x->lost][i] = leads;
+		leading += leads;
+		alive += fabric_tree_has_cable(r->tree, cable);
 	}
-	for (uint32_t e = 0; e < fabric_routes_entries(r); e++) {
-		uint32_t a = e & ((1u << lmc) - 1), leading = 0, q;
-		uint32_t cable = fabric_routes_step(r, fabric_number(p, n), e >> lmc, a, &goes_up);
+	x->unequal |= leading < alive;
+	x->lost += !cable_leads(r, wanted, up, host, address);
+}
 
-		if (cable == FABRIC_NONE || !goes_up)
+static void measure(const struct fabric_routes *r, struct fabric_node n, bool up, uint32_t child,
+		    struct spread *x)
+{
+	const struct fabric_pgft *p = &r->tree->pgft;
+	uint32_t below = n.index / p->W[n.level] * p->M[n.level];
+	uint32_t part = below + child * p->M[n.level - 1];
+
+	*x = (struct spread){.n = up ? fabric_up_ports(p, n.level) : p->p[n.level]};
+	assert_true(x->n <= CABLES_MAX);
+	for (uint32_t j = 0; j < fabric_hosts(p); j++)
+		for (uint32_t a = 0; a < 1u << r->rule.lmc; a++) {
+			if (up && (j < below || j >= below + p->M[n.level]))
+				add(r, n, true, 0, 1, j, a, x);
+			if (!up && j >= part && j < part + p->M[n.level - 1])
+				add(r, n, false, child, p->m[n.level], j, a, x);
+		}
+}
+
+/* Kuhn's: finds the lost a place, if cables have no more than `most`, or what they keep. */
+struct match {
+	const struct spread *x;
+	uint32_t most, load[CABLES_MAX], at[LOST_MAX];
+	bool seen[CABLES_MAX];
+};
+
+static bool place(struct match *m, uint32_t e)
+{
+	for (uint32_t i = 0; i < m->x->n; i++) {
+		if (!m->x->lead[e][i] || m->seen[i])
 			continue;
-		q = fabric_cable(p, cable).q;
-		x->load[q]++;
-		x->total++;
-		if (fabric_route(p, &r->rule, n, e >> lmc, a).first == q)
-			x->kept[q]++;
-		else
-			x->last[q] = e;
-		for (uint32_t i = 0; i < up; i++)
-			leading += up_leads(r, n, i, e);
-		x->equal &= leading == x->alive;
+		m->seen[i] = true;
+		if (m->load[i] < m->most) {
+			m->load[i]++;
+			m->at[e] = i;
+			return true;
+		}
+		for (uint32_t k = 0; k < m->x->lost; k++)
+			if (m->at[k] == i && place(m, k)) {
+				m->at[e] = i;
+				return true;
+			}
 	}
-	for (uint32_t q = 0; q < up; q++) {
-		x->most = x->load[q] > x->most ? x->load[q] : x->most;
-		x->most_kept = x->kept[q] > x->most_kept ? x->kept[q] : x->most_kept;
-	}
+	return false;
 }
 
-/* Who was given away last went to a cable with the fewest, or to one with not more than the mean
- * and an eighth; so where all cables lead to all, nothing is above that unless the rule had it
- * there. */
-static uint32_t check_balance(const struct fabric_routes *r)
+/* The least that the most can be. */
+static uint32_t best_most(const struct spread *x)
+{
+	struct match m = {.x = x};
+	uint32_t placed = 0, kept = 0;
+
+	memset(m.at, 0xff, sizeof(m.at));
+	for (uint32_t i = 0; i < x->n; i++) {
+		m.load[i] = x->kept[i];
+		kept = x->kept[i] > kept ? x->kept[i] : kept;
+	}
+	while (placed < x->lost) {
+		memset(m.seen, 0, sizeof(m.seen));
+		if (place(&m, placed))
+			placed++;
+		else
+			m.most++;
+	}
+	return m.most > kept ? m.most : kept;
+}
+
+static uint32_t most(const struct spread *x)
+{
+	uint32_t load = 0;
+
+	for (uint32_t i = 0; i < x->n; i++)
+		load = x->load[i] > load ? x->load[i] : load;
+	return load;
+}
+
+struct tally {
+	uint32_t spread, unequal;
+};
+
+static void check_spread(const struct spread *x, struct tally *t)
+{
+	assert_int_equal(most(x), best_most(x));
+	t->spread += x->lost > 0;
+	t->unequal += x->lost > 0 && x->unequal;
+}
+
+/* On every switch the most that a cable has is as little as can be. */
+static void check_balance(const struct fabric_routes *r, struct tally *t)
 {
 	const struct fabric_pgft *p = &r->tree->pgft;
-	uint32_t equal = 0;
+	struct spread *x = malloc(sizeof(*x));
 
+	assert_non_null(x);
 	for (uint32_t node = p->first[1]; node < fabric_nodes(p); node++) {
 		struct fabric_node n = fabric_node(p, node);
-		uint32_t up = fabric_up_ports(p, n.level), entries, enough;
-		struct spread x;
 
-		if (!up || !fabric_tree_has_node(r->tree, node))
+		if (!fabric_tree_has_node(r->tree, node))
 			continue;
-		measure(r, n, &x);
-		entries = (fabric_hosts(p) - p->M[n.level]) << r->rule.lmc;
-		enough = x.alive ? entries * 9 / (8 * x.alive) + 1 : 0;
-		for (uint32_t q = 0; q < up; q++)
-			for (uint32_t i = 0; x.last[q] != FABRIC_NONE && i < up; i++)
-				if (up_leads(r, n, i, x.last[q]))
-					assert_true(x.load[q] <= x.load[i] + 1 ||
-						    x.load[q] <= enough);
-		if (!x.equal || !x.alive)
-			continue;
-		assert_true(x.most <= (enough > x.most_kept ? enough : x.most_kept));
-		equal++;
+		if (n.level < p->h) {
+			measure(r, n, true, 0, x);
+			check_spread(x, t);
+		}
+		for (uint32_t i = 0; p->p[n.level] > 1 && i < p->m[n.level]; i++) {
+			measure(r, n, false, i, x);
+			check_spread(x, t);
+		}
 	}
-	return equal;
+	free(x);
+}
+
+/* Counted from host to host, and from the search. */
+static void check_lost_pairs(const struct fabric_routes *r)
+{
+	const struct fabric_tree *t = r->tree;
+	uint32_t hosts = fabric_hosts(&t->pgft);
+	struct search s = {malloc(fabric_nodes(&t->pgft)), malloc(fabric_nodes(&t->pgft))};
+	uint64_t pairs, lost = 0;
+
+	assert_true(s.down && s.any);
+	for (uint32_t j = 0; j < hosts; j++) {
+		search(t, j, &s);
+		for (uint32_t i = 0; i < hosts; i++)
+			lost += i != j && !s.any[i] && fabric_tree_has_node(t, i) &&
+				fabric_tree_has_node(t, j);
+	}
+	assert_int_equal(fabric_routes_unreachable(r, &pairs), 0);
+	assert_int_equal(pairs, lost);
+	free(s.down);
+	free(s.any);
+}
+
+/* Is a table as if the tree were whole? */
+static void check_by_rule(const struct fabric_routes *r)
+{
+	const struct fabric_pgft *p = &r->tree->pgft;
+	struct fabric_routes rule = *r;
+
+	rule.around = NULL;
+	for (uint32_t node = p->first[1]; node < fabric_nodes(p); node++) {
+		bool same = true, up[2];
+
+		for (uint32_t e = 0; e < fabric_routes_entries(r); e++) {
+			uint32_t j = e >> r->rule.lmc, a = e & ((1u << r->rule.lmc) - 1);
+
+			same &= fabric_routes_step(r, node, j, a, &up[0]) ==
+				fabric_routes_step(&rule, node, j, a, &up[1]);
+		}
+		assert_int_equal(fabric_routes_by_rule(r, node), same);
+		assert_true(fabric_routes_by_rule(&rule, node));
+	}
 }
 
 static void test_around(void **state)
 {
 	enum { CASES = 60 };
-	uint32_t done = 0, equal = 0;
+	struct tally tally = {0};
+	uint32_t done = 0;
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(trees); i++)
@@ -406,16 +538,19 @@ static void test_around(void **state)
 			fabric_tree_init(&t, &pgft);
 			take_away(&t, &rand);
 			assert_int_equal(fabric_routes_make(&r, &t, rule, NULL), 0);
-			assert_non_null(r.table);
+			assert_non_null(r.around);
 			check_rows(&r);
 			check_around(&r);
-			equal += check_balance(&r);
+			check_balance(&r, &tally);
+			check_lost_pairs(&r);
+			check_by_rule(&r);
 			fabric_routes_free(&r);
 			fabric_tree_free(&t);
 			done++;
 		}
-	print_message("%u fabrics, %u switches whose cables all lead to all\n", done, equal);
-	assert_true(equal > 500);
+	print_message("%u fabrics, %u times others had to be found, %u times not all would do\n",
+		      done, tally.spread, tally.unequal);
+	assert_true(tally.spread > 500 && tally.unequal > 500);
 }
 
 /* With an index: the same, of positions. */
@@ -515,29 +650,39 @@ static void test_down(void **state)
 	assert_in_range(worst_down_without("3;18,18,6;1,18,3;1,1,6", gone, 3), 2, 3);
 }
 
-/* A top switch of 144 is gone. Ten cables of each leaf are left for 132 destinations: eleven each
- * by the rule, and 22 that have to go elsewhere. */
-static void test_top_gone(void **state)
+/* A top switch is gone: the lowest and the highest load of the cables that each leaf has left. */
+static void top_gone(const char *text, uint32_t top, uint32_t low, uint32_t high)
 {
-	struct fabric_pgft pgft = tree("2;12,12;1,6;1,2");
+	struct fabric_pgft pgft = tree(text);
 	struct fabric_routing rule = {.kind = FABRIC_DMODK};
+	struct spread *x = malloc(sizeof(*x));
 	struct fabric_routes r;
 	struct fabric_tree t;
-	struct spread x;
 
-	(void)state;
+	assert_non_null(x);
 	fabric_tree_init(&t, &pgft);
-	assert_int_equal(fabric_tree_remove(&t, pgft.first[2] + 4), 0);
+	assert_int_equal(fabric_tree_remove(&t, pgft.first[2] + top), 0);
 	assert_int_equal(fabric_routes_make(&r, &t, &rule, NULL), 0);
-	for (uint32_t i = 0; i < 12; i++) {
-		measure(&r, (struct fabric_node){1, i}, &x);
-		assert_int_equal(x.total, 132);
-		assert_int_equal(x.alive, 10);
-		for (uint32_t q = 0; q < 12; q++)
-			assert_in_range(x.load[q], q % 6 == 4 ? 0 : 12, q % 6 == 4 ? 0 : 15);
+	for (uint32_t i = 0; i < pgft.nodes[1]; i++) {
+		measure(&r, (struct fabric_node){1, i}, true, 0, x);
+		assert_int_equal(x->total, fabric_hosts(&pgft) - pgft.M[1]);
+		for (uint32_t q = 0; q < x->n; q++)
+			if (q % pgft.w[2] == top)
+				assert_int_equal(x->load[q], 0);
+			else
+				assert_in_range(x->load[q], low, high);
 	}
 	fabric_routes_free(&r);
 	fabric_tree_free(&t);
+	free(x);
+}
+
+/* Ten cables for 132 destinations, and four for 30: 14 and 8 are the least that the most can be. */
+static void test_top_gone(void **state)
+{
+	(void)state;
+	top_gone("2;12,12;1,6;1,2", 4, 12, 14);
+	top_gone("2;6,6;1,3;1,2", 0, 7, 8);
 }
 
 /* ---- large ones ---- */
@@ -625,6 +770,53 @@ static void test_million(void **state)
 	fabric_tree_free(&t);
 }
 
+/* A million with faults: only what is different is stored, and found quickly. */
+static void test_million_around(void **state)
+{
+	static const char *const gone[] = {"s2.0", "s3.17", "h9", "s1.30"};
+	struct fabric_pgft pgft = tree("3;100,100,100;1,100,100;1,1,1");
+	struct search s = {malloc(fabric_nodes(&pgft)), malloc(fabric_nodes(&pgft))};
+	struct fabric_routing rule = {.kind = FABRIC_DMODK};
+	struct fabric_routes r;
+	struct fabric_tree t;
+	struct util_rand rand;
+	struct rusage usage;
+	uint64_t pairs;
+	double begin = now();
+
+	(void)state;
+	assert_true(s.down && s.any);
+	fabric_tree_init(&t, &pgft);
+	for (size_t i = 0; i < COUNT(gone); i++) {
+		uint32_t node;
+
+		assert_int_equal(fabric_tree_find(&t, gone[i], &node), 0);
+		assert_int_equal(fabric_tree_remove(&t, node), 0);
+	}
+	assert_int_equal(fabric_tree_cut(&t, pgft.first_cable[2] + 123456), 0);
+	assert_int_equal(fabric_routes_make(&r, &t, &rule, NULL), 0);
+	assert_int_equal(fabric_routes_unreachable(&r, &pairs), 0);
+	/* The hundred of s1.30 and all others, in both directions, and among themselves. */
+	assert_int_equal(pairs, UINT64_C(2) * 100 * (999999 - 100) + 100 * 99);
+	print_message("a million hosts with five faults: %.3f s\n", now() - begin);
+	util_rand_seed(&rand, 1);
+	for (int i = 0; i < 3; i++) {
+		/* In the sub-tree that lost a switch, by the port that led there; and any. */
+		uint32_t host = i ? (uint32_t)util_rand_below(&rand, 1000000) : 4300;
+
+		search(&t, host, &s);
+		for (uint32_t from = 0; from < 1000000; from += 997)
+			if (from != host && fabric_tree_has_node(&t, from))
+				check_walk(&r, from, host, 0, &s, NULL);
+	}
+	assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+	assert_true(usage.ru_maxrss < 1024 * 1024);
+	free(s.down);
+	free(s.any);
+	fabric_routes_free(&r);
+	fabric_tree_free(&t);
+}
+
 /* ---- refusals ---- */
 
 static void test_refused(void **state)
@@ -655,14 +847,42 @@ static void test_refused(void **state)
 	free(row);
 }
 
+/* Remainders without a division. */
+static void test_mod(void **state)
+{
+	struct util_rand rand;
+
+	(void)state;
+	util_rand_seed(&rand, 3);
+	for (uint64_t by = 2; by < 40000; by += by < 300 ? 1 : 977) {
+		struct fabric_mod m = fabric_mod(by);
+
+		for (uint64_t i = 0; i < 100; i++) {
+			uint64_t x = util_rand_next(&rand), edge = x / by * by;
+
+			assert_int_equal(fabric_mod_of(&m, x), x % by);
+			assert_int_equal(fabric_mod_of(&m, edge), 0);
+			assert_int_equal(fabric_mod_of(&m, edge - 1), (edge - 1) % by);
+			assert_int_equal(fabric_mod_of(&m, UINT64_MAX - i), (UINT64_MAX - i) % by);
+			assert_int_equal(fabric_mod_of(&m, i), i % by);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_whole),    cmocka_unit_test(test_index),
-		cmocka_unit_test(test_around),   cmocka_unit_test(test_around_index),
-		cmocka_unit_test(test_top_gone), cmocka_unit_test(test_down),
-		cmocka_unit_test(test_large),    cmocka_unit_test(test_million),
+		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_index),
+		cmocka_unit_test(test_around),
+		cmocka_unit_test(test_around_index),
+		cmocka_unit_test(test_top_gone),
+		cmocka_unit_test(test_down),
+		cmocka_unit_test(test_large),
+		cmocka_unit_test(test_million),
+		cmocka_unit_test(test_million_around),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_mod),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
