@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli_fabric_stripe.h"
 #include "fabric_sim_cps.h"
@@ -59,20 +58,15 @@ struct run {
 	struct fabric_sim_cps traffic; /* first: what the callbacks get */
 	const struct cli_fabric *f;
 	struct fabric_sim_config config;
-	bool show;
-	uint64_t shown;
+	struct cli_fabric_progress shown;
 	uint32_t *senders; /* by stage and rank, for exchanges */
 };
 
 static bool going(void *ctx, double done)
 {
 	struct run *r = ctx;
-	uint64_t now = util_now_ns();
 
-	if (r->show && now - r->shown > UTIL_NS_PER_S / 2) {
-		r->shown = now;
-		fprintf(stderr, "\r%3.0f %% ", 100 * done);
-	}
+	cli_fabric_progress(&r->shown, done);
 	return true;
 }
 
@@ -144,8 +138,7 @@ static int simulate(const struct cli_fabric *f, struct run *r, bool json)
 	}
 	err = fabric_sim(&f->routes, &r->config, &traffic, &s, why, sizeof(why));
 	free(r->senders);
-	if (r->show)
-		fputs("\r      \r", stderr);
+	cli_fabric_progress_end(&r->shown);
 	if (err)
 		return cli_error("%s", *why ? why : strerror(-err));
 	print(r, &s, (double)(util_now_ns() - start) / 1e9, json);
@@ -339,20 +332,19 @@ static const struct fabric_sim_config *base(int argc, char **argv)
 int cli_fabric_sim(int argc, char **argv)
 {
 	struct cli_fabric_stripe stripes = {.rounds = 10};
-	struct run r = {.traffic = {.bytes = 65536},
-			.config = *base(argc, argv),
-			.show = isatty(STDERR_FILENO)};
+	struct run r = {.traffic = {.bytes = 65536}, .config = *base(argc, argv)};
 	struct cli_fabric_args a = {0};
 	int opt, code = CLI_OK;
 
 	r.config.seed = 1;
+	cli_fabric_progress_begin(&r.shown);
 	while (!code && (opt = getopt_long(argc, argv, "hq", options, NULL)) != -1) {
 		if (opt == 'h') {
 			fputs(help, stdout);
 			return cli_finish(CLI_OK);
 		}
 		if (opt == 'q')
-			r.show = false;
+			r.shown.show = false;
 		else if (opt >= STRIPE)
 			code = take_stripe(&stripes, opt);
 		else if (opt >= BYTES)
