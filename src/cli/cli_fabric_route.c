@@ -77,9 +77,11 @@ static int survey(const struct cli_fabric *f, struct summary *s)
 	/* By the formula, alike switches have the same table: the last that was computed so. */
 	struct fabric_node last = {0};
 	uint64_t start = util_now_ns();
+	struct cli_fabric_progress shown;
 	int err = row && use ? 0 : -ENOMEM;
 
 	s->least = UINT64_MAX;
+	cli_fabric_progress_begin(&shown);
 	for (uint32_t i = fabric_hosts(t); !err && i < fabric_nodes(t); i++) {
 		struct fabric_node node = fabric_node(t, i);
 		uint32_t level = node.level;
@@ -96,6 +98,8 @@ static int survey(const struct cli_fabric *f, struct summary *s)
 			continue;
 		if (alike)
 			last = node;
+		cli_fabric_progress(&shown, (double)(i - fabric_hosts(t)) /
+						    (fabric_nodes(t) - fabric_hosts(t)));
 		err = fabric_routes_row(&f->routes, i, row);
 		if (err)
 			break;
@@ -113,6 +117,7 @@ static int survey(const struct cli_fabric *f, struct summary *s)
 		}
 		memset(use, 0, (down + up + 1) * sizeof(*use));
 	}
+	cli_fabric_progress_end(&shown);
 	free(row);
 	free(use);
 	s->ms = (double)(util_now_ns() - start) / 1e6;
