@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "cli_family.h"
 #include "fabric_lft.h"
 #include "fabric_text.h"
+#include "util_clock.h"
 
 static const char help_head[] =
 	"Usage: weft fabric COMMAND [OPTIONS]\n"
@@ -320,6 +322,28 @@ void cli_fabric_close(struct cli_fabric *f)
 	fabric_set_free(&f->set);
 	fabric_defects_free(&f->defects);
 	fabric_tree_free(&f->tree);
+}
+
+void cli_fabric_progress_begin(struct cli_fabric_progress *p)
+{
+	*p = (struct cli_fabric_progress){.show = isatty(STDERR_FILENO), .shown = util_now_ns()};
+}
+
+void cli_fabric_progress(struct cli_fabric_progress *p, double done)
+{
+	uint64_t now = p->show ? util_now_ns() : 0;
+
+	if (!p->show || now - p->shown < UTIL_NS_PER_S / 2)
+		return;
+	p->shown = now;
+	fprintf(stderr, "\r%3.0f %% ", 100 * done);
+}
+
+void cli_fabric_progress_end(struct cli_fabric_progress *p)
+{
+	if (p->show)
+		fputs("\r      \r", stderr);
+	p->show = false;
 }
 
 long cli_fabric_rss_kb(void)

@@ -121,6 +121,18 @@ int cli_fabric_pattern(struct cli_fabric *f, const struct cli_fabric_args *a);
 int cli_fabric_ready(struct cli_fabric *f, const struct cli_fabric_args *a, bool pattern);
 void cli_fabric_close(struct cli_fabric *f);
 
+/* How far something is, on standard error, if that is a terminal. */
+struct cli_fabric_progress {
+	bool show;
+	uint64_t shown;
+};
+
+void cli_fabric_progress_begin(struct cli_fabric_progress *p);
+/* done: 0 … 1. May be called often. */
+void cli_fabric_progress(struct cli_fabric_progress *p, double done);
+/* Before anything else is printed. */
+void cli_fabric_progress_end(struct cli_fabric_progress *p);
+
 /* The most memory that this process has had. */
 long cli_fabric_rss_kb(void);
 

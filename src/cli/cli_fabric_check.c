@@ -39,22 +39,6 @@ static const char convert_help[] =
 	"  weft fabric convert --pgft \"2;4,4;1,2;1,2\" --to ibnetdiscover >x.net; ibsim -s "
 	"x.net\n";
 
-/* Pairs of hosts between which there is no way. */
-static uint64_t unreachable(const struct cli_fabric *f)
-{
-	uint32_t n = fabric_hosts(&f->tree.pgft);
-	uint64_t lost = 0;
-	bool up;
-
-	if (fabric_tree_whole(&f->tree))
-		return 0;
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t j = 0; fabric_tree_has_node(&f->tree, i) && j < n; j++)
-			lost += i != j && fabric_tree_has_node(&f->tree, j) &&
-				fabric_routes_step(&f->routes, i, j, 0, &up) == FABRIC_NONE;
-	return lost;
-}
-
 static json_t *sentences(const struct fabric_defects *d)
 {
 	json_t *list = json_array();
@@ -123,9 +107,12 @@ static int check(struct cli_fabric_args *a)
 
 	if (!code)
 		code = cli_fabric_routes(&f, a);
+	if (!code && fabric_routes_unreachable(&f.routes, &lost)) {
+		cli_error("%s", strerror(ENOMEM));
+		code = CLI_FAILED;
+	}
 	if (!code) {
 		fabric_rlft_check(&f.tree.pgft, &r);
-		lost = unreachable(&f);
 		if (a->json)
 			print_json(&f, &r, lost);
 		else

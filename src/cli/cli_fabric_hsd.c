@@ -167,9 +167,22 @@ static void print_text(const struct cli_fabric *f, const struct fabric_hsd_job *
 	}
 }
 
+/* What is seen while it runs. */
+struct watch {
+	const struct cli_fabric *f;
+	struct cli_fabric_progress shown;
+};
+
+static void going(void *arg, double done)
+{
+	struct watch *w = arg;
+
+	cli_fabric_progress(&w->shown, done);
+}
+
 static int print_links(void *arg, uint32_t stage, const uint32_t *degree)
 {
-	const struct cli_fabric *f = arg;
+	const struct cli_fabric *f = ((struct watch *)arg)->f;
 	char name[CLI_FABRIC_LINK_MAX];
 
 	for (uint32_t i = 0; i < 2 * fabric_cables(&f->tree.pgft); i++)
@@ -182,12 +195,14 @@ static int print_links(void *arg, uint32_t stage, const uint32_t *degree)
 
 static int measure(struct cli_fabric *f, const struct cli_fabric_args *a, const struct wish *w)
 {
+	struct watch watch = {.f = f};
 	struct fabric_hsd_job job = {.routes = &f->routes,
 				     .cps = &f->cps,
 				     .hosts = f->order,
 				     .n_hottest = w->hottest,
 				     .links = w->links ? print_links : NULL,
-				     .arg = f};
+				     .going = w->links ? NULL : going,
+				     .arg = &watch};
 	struct fabric_hsd r;
 	int err;
 
@@ -196,7 +211,9 @@ static int measure(struct cli_fabric *f, const struct cli_fabric_args *a, const 
 		if (!job.per_stage)
 			return cli_failed(-ENOMEM, "%s", strerror(ENOMEM));
 	}
+	cli_fabric_progress_begin(&watch.shown);
 	err = fabric_hsd(&job, &r);
+	cli_fabric_progress_end(&watch.shown);
 	if (!err && !w->links && a->json)
 		print_json(f, &job, &r, w);
 	else if (!err && !w->links)

@@ -74,28 +74,38 @@ static int survey(const struct cli_fabric *f, struct summary *s)
 	size_t n = fabric_routes_entries(&f->routes);
 	uint16_t *row = malloc(n * sizeof(*row));
 	uint32_t *use = calloc(UINT16_MAX + 1, sizeof(*use));
-	/* By the formula, alike switches have the same table. */
-	bool alike = !f->routes.table && f->routes.rule.kind == FABRIC_DMODK;
+	/* By the formula, alike switches have the same table: the last that was computed so. */
+	struct fabric_node last = {0};
 	uint64_t start = util_now_ns();
+	struct cli_fabric_progress shown;
 	int err = row && use ? 0 : -ENOMEM;
 
 	s->least = UINT64_MAX;
+	cli_fabric_progress_begin(&shown);
 	for (uint32_t i = fabric_hosts(t); !err && i < fabric_nodes(t); i++) {
-		uint32_t level = fabric_node(t, i).level;
+		struct fabric_node node = fabric_node(t, i);
+		uint32_t level = node.level;
+		bool alike =
+			f->routes.rule.kind == FABRIC_DMODK && fabric_routes_by_rule(&f->routes, i);
 		uint32_t down = fabric_down_ports(t, level), up = fabric_up_ports(t, level);
 
 		if (!fabric_tree_has_node(&f->tree, i))
 			continue;
-		if (alike && fabric_node(t, i).index % t->W[level])
+		s->tables++;
+		s->entries += n;
+		if (alike && last.level == level &&
+		    last.index / t->W[level] == node.index / t->W[level])
 			continue;
+		if (alike)
+			last = node;
+		cli_fabric_progress(&shown, (double)(i - fabric_hosts(t)) /
+						    (fabric_nodes(t) - fabric_hosts(t)));
 		err = fabric_routes_row(&f->routes, i, row);
 		if (err)
 			break;
 		for (size_t k = 0; k < n; k++)
 			use[row[k]]++;
 		s->computed++;
-		s->tables += alike ? t->W[level] : 1;
-		s->entries += n * (alike ? t->W[level] : 1);
 		s->without += use[0];
 		for (uint32_t port = 1; port <= down + up && port <= UINT16_MAX; port++) {
 			uint32_t c = fabric_tree_cable_at(&f->tree, i, port);
@@ -107,6 +117,7 @@ static int survey(const struct cli_fabric *f, struct summary *s)
 		}
 		memset(use, 0, (down + up + 1) * sizeof(*use));
 	}
+	cli_fabric_progress_end(&shown);
 	free(row);
 	free(use);
 	s->ms = (double)(util_now_ns() - start) / 1e6;

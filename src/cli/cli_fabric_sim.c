@@ -4,7 +4,6 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli_fabric_stripe.h"
 #include "fabric_sim_stripe.h"
@@ -220,9 +219,7 @@ static const struct fabric_sim_config *base(int argc, char **argv)
 int cli_fabric_sim(int argc, char **argv)
 {
 	struct cli_fabric_stripe stripes = {0};
-	struct cli_fabric_sim r = {.traffic = {.bytes = 65536},
-				   .config = *base(argc, argv),
-				   .show = isatty(STDERR_FILENO)};
+	struct cli_fabric_sim r = {.traffic = {.bytes = 65536}, .config = *base(argc, argv)};
 	struct cli_fabric_args a = {0};
 	int opt, code = CLI_OK;
 
@@ -233,7 +230,7 @@ int cli_fabric_sim(int argc, char **argv)
 			return cli_finish(CLI_OK);
 		}
 		if (opt == 'q')
-			r.show = false;
+			r.quiet = true;
 		else if (opt >= STRIPE)
 			code = take_stripe(&a, &stripes, opt);
 		else if (opt >= BYTES)

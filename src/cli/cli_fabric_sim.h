@@ -8,7 +8,7 @@
 struct cli_fabric_sim {
 	struct fabric_sim_cps traffic; /* its stages 0: all of them */
 	struct fabric_sim_config config;
-	bool show; /* how far it is */
+	bool quiet; /* does not show how far it is */
 };
 
 /* Simulates a collective in one order, or in several, and prints what came out. */

@@ -38,7 +38,7 @@ struct run {
 	struct fabric_sim_cps traffic; /* first: what the callbacks get */
 	const struct cli_fabric *f;
 	const struct cli_fabric_sim *wish;
-	uint64_t shown;
+	struct cli_fabric_progress shown;
 	uint32_t *senders;        /* by stage and rank, for exchanges */
 	uint32_t orders, n_order; /* how many, and which it is */
 };
@@ -52,12 +52,8 @@ struct outcome {
 static bool going(void *ctx, double done)
 {
 	struct run *r = ctx;
-	uint64_t now = util_now_ns();
 
-	if (r->wish->show && now - r->shown > UTIL_NS_PER_S / 2) {
-		r->shown = now;
-		fprintf(stderr, "\r%3.0f %% ", 100 * (r->n_order + done) / r->orders);
-	}
+	cli_fabric_progress(&r->shown, (r->n_order + done) / r->orders);
 	return true;
 }
 
@@ -92,12 +88,13 @@ static int simulate(struct run *r, struct outcome *o)
 	char why[512] = "";
 	int err;
 
+	cli_fabric_progress_begin(&r->shown);
+	r->shown.show &= !r->wish->quiet;
 	fabric_sim_cps(&traffic, &r->traffic);
 	traffic.going = going;
 	traffic.expects = r->senders ? expects : NULL;
 	err = fabric_sim(&r->f->routes, &r->wish->config, &traffic, &o->sim, why, sizeof(why));
-	if (r->wish->show)
-		fputs("\r      \r", stderr);
+	cli_fabric_progress_end(&r->shown);
 	o->seconds = (double)(util_now_ns() - start) / 1e9;
 	return err ? cli_failed(err, "%s", *why ? why : strerror(-err)) : CLI_OK;
 }

@@ -15,7 +15,7 @@
 struct shared {
 	const struct fabric_hsd_job *job;
 	const struct fabric_pgft *t;
-	struct fabric_sums sums;
+	struct fabric_ways ways;
 	uint32_t n_links, first, stride, count;
 	atomic_uint next;
 };
@@ -31,43 +31,9 @@ struct worker {
 	struct best *best; /* by link, if the hottest are asked for */
 	struct fabric_hsd_worst worst;
 	uint64_t sum_all, sum_up, sum_down, sum_leaf_up;
+	bool caller; /* it runs in the thread of the caller */
 	int ret;
 };
-
-static int way(const struct shared *s, struct fabric_flow flow, uint32_t links[FABRIC_HOPS_MAX])
-{
-	const struct fabric_hsd_job *job = s->job;
-
-	if (s->sums.of)
-		return fabric_sums_way(&s->sums, flow, links);
-	return fabric_hsd_way(job->routes, job->hosts[flow.from], job->hosts[flow.to], job->address,
-			      links);
-}
-
-static uint64_t count_ways(struct worker *w, uint32_t n)
-{
-	uint32_t links[FABRIC_HOPS_MAX];
-	uint64_t lost = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		int hops = way(w->shared, w->flows[i], links);
-
-		for (int k = 0; k < hops; k++)
-			w->degree[links[k]]++;
-		lost += hops < 0;
-	}
-	return lost;
-}
-
-static uint64_t count_flows(struct worker *w, uint32_t n)
-{
-	const struct fabric_sums *s = &w->shared->sums;
-
-	if (!s->of)
-		return count_ways(w, n);
-	fabric_sums_count(s, w->flows, n, w->degree);
-	return 0;
-}
 
 /* ---- what is made of the degrees ---- */
 
@@ -124,7 +90,7 @@ static void harvest_ways(struct worker *w, uint32_t stage, uint32_t n,
 	uint32_t links[FABRIC_HOPS_MAX];
 
 	for (uint32_t i = 0; i < n; i++) {
-		int hops = way(w->shared, w->flows[i], links);
+		int hops = fabric_ways_of(&w->shared->ways, w->flows[i], links);
 
 		for (int k = 0; k < hops; k++)
 			harvest_link(w, stage, links[k], worst);
@@ -167,7 +133,7 @@ static int do_stage(struct worker *w, uint32_t stage)
 	uint32_t n = fabric_cps_flows(s->job->cps, stage, w->flows);
 	int ret = 0;
 
-	worst.lost = count_flows(w, n);
+	worst.lost = fabric_ways_count(&s->ways, w->flows, n, w->degree);
 	if (s->job->links)
 		ret = s->job->links(s->job->arg, stage, w->degree);
 	if (n < s->n_links / 64)
@@ -193,8 +159,11 @@ static void *work(void *arg)
 
 	/* Nothing else is read by others before this thread was joined. */
 	while (!w->ret &&
-	       (i = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->count)
+	       (i = atomic_fetch_add_explicit(&s->next, 1, memory_order_relaxed)) < s->count) {
+		if (w->caller && s->job->going)
+			s->job->going(s->job->arg, (double)i / s->count);
 		w->ret = do_stage(w, s->first + i * s->stride);
+	}
 	return NULL;
 }
 
@@ -226,7 +195,7 @@ static int prepare(struct shared *s, const struct fabric_hsd_job *job)
 	if (job->count && job->count < s->count)
 		s->count = job->count;
 	atomic_init(&s->next, 0);
-	return fabric_sums_make(&s->sums, job);
+	return fabric_ways_make(&s->ways, job);
 }
 
 static int begin(struct worker *w, struct shared *s)
@@ -337,6 +306,7 @@ static int run(struct shared *s, struct worker *workers, unsigned n, struct fabr
 	for (; started < n && !begin(&workers[started], s); started++)
 		if (pthread_create(&threads[started], NULL, work, &workers[started]))
 			break;
+	workers[0].caller = true;
 	work(&workers[0]);
 	ret = workers[0].ret;
 	for (unsigned i = 1; i < started; i++) {
@@ -354,17 +324,17 @@ int fabric_hsd(const struct fabric_hsd_job *job, struct fabric_hsd *result)
 	int ret = check(job);
 
 	*result = (struct fabric_hsd){0};
-	if (!ret)
-		ret = prepare(&s, job);
 	if (ret)
 		return ret;
+	ret = prepare(&s, job);
 	n = choose_threads(job, &s);
 	workers = calloc(n, sizeof(*workers));
-	ret = workers ? run(&s, workers, n, result) : -ENOMEM;
+	if (!ret)
+		ret = workers ? run(&s, workers, n, result) : -ENOMEM;
 	for (unsigned i = 0; workers && i < n; i++)
 		end(&workers[i]);
 	free(workers);
-	free(s.sums.of);
+	fabric_ways_free(&s.ways);
 	return ret;
 }
 

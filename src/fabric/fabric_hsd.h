@@ -11,9 +11,10 @@
  *
  * Degree 1 throughout means that every flow has all of its links to itself.
  *
- * On a whole tree with D-Mod-K the links of a flow are sums of two numbers, one of the source and
- * one of the destination, which are computed once: then a flow costs a nanosecond per link. All
- * else goes from node to node by fabric_routes_step.
+ * With D-Mod-K the links of a flow are sums of two numbers, one of the source and one of the
+ * destination, which are computed once: then a flow costs a nanosecond per link. Where something is
+ * missing, only the flows to hosts that some switch has a detour for, and with random routes all,
+ * go from level to level, for some ten nanoseconds; by tables, from node to node.
  */
 #ifndef WEFT_FABRIC_HSD_H
 #define WEFT_FABRIC_HSD_H
@@ -58,6 +59,9 @@ struct fabric_hsd_job {
 	/* If it is there: called for each stage, in their order, with the degrees of all directed
 	 * links (fabric_link). Other than 0 ends it all and is returned. */
 	int (*links)(void *arg, uint32_t stage, const uint32_t *degree);
+	/* If it is there: called now and then by the thread of the caller with the part that is
+	 * done, 0 … 1. */
+	void (*going)(void *arg, double done);
 	void *arg;
 };
 

@@ -100,11 +100,8 @@ int fabric_routes_make(struct fabric_routes *r, const struct fabric_tree *tree,
 		return -EINVAL;
 	if (fabric_tree_whole(tree))
 		return 0;
-	ret = fabric_routes_empty(r, tree, rule->lmc);
-	if (ret)
-		return ret;
-	r->rule = *rule;
-	r->index = index;
+	if (too_wide(&tree->pgft))
+		return -ERANGE;
 	ret = fabric_routes_around(r);
 	if (ret)
 		fabric_routes_free(r);
@@ -115,14 +112,25 @@ void fabric_routes_free(struct fabric_routes *r)
 {
 	free(r->table);
 	free(r->links);
+	fabric_around_free(r->around);
 	r->table = NULL;
 	r->links = NULL;
+	r->around = NULL;
+}
+
+bool fabric_routes_by_rule(const struct fabric_routes *r, uint32_t node)
+{
+	const struct fabric_around_switch *of;
+
+	if (r->table || !r->around)
+		return !r->table;
+	of = &r->around->of[node - r->tree->pgft.first[1]];
+	return !of->n_gaps && !of->n_detours;
 }
 
 /* ---- one step ---- */
 
-/* Where D-Mod-K sends a climbing flow. */
-static uint32_t climb(const struct fabric_routes *r, uint32_t level, uint32_t host,
+uint32_t fabric_climb(const struct fabric_routes *r, uint32_t level, uint32_t host,
 		      uint32_t address)
 {
 	const struct fabric_pgft *t = &r->tree->pgft;
@@ -142,27 +150,47 @@ static struct fabric_ports rule_ports(const struct fabric_routes *r, struct fabr
 		return fabric_route(t, &r->rule, n, host, address);
 	p = (struct fabric_ports){.up = !fabric_is_below(t, n, host), .stride = 1, .count = 1};
 	if (p.up)
-		p.first = climb(r, n.level, host, address);
+		p.first = fabric_climb(r, n.level, host, address);
 	else if (n.level > 0)
-		p.first = host / t->M[n.level - 1] % t->m[n.level] +
-			  climb(r, n.level - 1, host, address) / t->w[n.level] * t->m[n.level];
+		p.first =
+			host / t->M[n.level - 1] % t->m[n.level] +
+			fabric_climb(r, n.level - 1, host, address) / t->w[n.level] * t->m[n.level];
 	else
 		p.count = 0;
 	return p;
 }
 
+static uint32_t cable_at(const struct fabric_pgft *t, struct fabric_node n, uint32_t port, bool up)
+{
+	struct fabric_cable c = up ? fabric_cable_up(t, n, port) : fabric_cable_down(t, n, port);
+
+	return fabric_cable_number(t, &c);
+}
+
 static uint32_t rule_step(const struct fabric_routes *r, struct fabric_node n, uint32_t host,
 			  uint32_t address, bool *up)
 {
-	const struct fabric_pgft *t = &r->tree->pgft;
 	struct fabric_ports p = rule_ports(r, n, host, address);
-	struct fabric_cable c;
 
 	*up = p.up;
-	if (p.count == 0)
+	return p.count ? cable_at(&r->tree->pgft, n, p.first, p.up) : FABRIC_NONE;
+}
+
+/* The rule, but for what is different. */
+static uint32_t around_step(const struct fabric_routes *r, uint32_t node, uint32_t host,
+			    uint32_t address, bool *up)
+{
+	const struct fabric_pgft *t = &r->tree->pgft;
+	struct fabric_node n = fabric_node(t, node);
+	uint32_t sw = node - t->first[1], down = fabric_down_ports(t, n.level), port;
+
+	if (fabric_around_gone(r->around, sw, host))
 		return FABRIC_NONE;
-	c = p.up ? fabric_cable_up(t, n, p.first) : fabric_cable_down(t, n, p.first);
-	return fabric_cable_number(t, &c);
+	port = fabric_around_port(r->around, sw, (host << r->rule.lmc) + address);
+	if (port == FABRIC_NONE)
+		return rule_step(r, n, host, address, up);
+	*up = port >= down;
+	return cable_at(t, n, *up ? port - down : port, *up);
 }
 
 static uint16_t entry(const struct fabric_routes *r, uint32_t node, uint32_t host, uint32_t address)
@@ -178,12 +206,11 @@ static uint32_t host_try(const struct fabric_routes *r, uint32_t from, uint32_t 
 {
 	const struct fabric_pgft *t = &r->tree->pgft;
 	struct fabric_cable c = fabric_cable_up(t, (struct fabric_node){0, from}, q);
-	uint32_t cable = fabric_cable_number(t, &c);
+	uint32_t cable = fabric_cable_number(t, &c), leaf = fabric_number(t, c.upper);
+	bool way = r->table ? entry(r, leaf, host, address)
+			    : !fabric_around_gone(r->around, leaf - t->first[1], host);
 
-	if (!fabric_tree_has_cable(r->tree, cable) ||
-	    !entry(r, fabric_number(t, c.upper), host, address))
-		return FABRIC_NONE;
-	return cable;
+	return way && fabric_tree_has_cable(r->tree, cable) ? cable : FABRIC_NONE;
 }
 
 /* Hosts have no tables: where they have a choice, that of the rule if it leads there, and one
@@ -216,11 +243,13 @@ uint32_t fabric_routes_step(const struct fabric_routes *r, uint32_t node, uint32
 {
 	uint32_t link;
 
-	if (!r->table)
+	if (!r->table && !r->around)
 		return rule_step(r, fabric_node(&r->tree->pgft, node), host, address, up);
 	*up = true;
 	if (node < fabric_hosts(&r->tree->pgft))
 		return host_step(r, node, host, address);
+	if (!r->table)
+		return around_step(r, node, host, address, up);
 	link = entry(r, node, host, address);
 	link = link && link <= r->max_port ? *link_at(r, node, link) : FABRIC_NONE;
 	if (link == FABRIC_NONE)

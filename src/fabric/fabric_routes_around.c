@@ -1,334 +1,361 @@
-/* Tables around what is missing.
+/* What is different from the rule where something is missing.
  *
- * Two sweeps. From the leaves to the top: which destinations a switch can go down to. From the top
- * to the leaves: which of the others it can go up for. Each asks only tables that are finished:
- * that of the child, and those of the parents.
- *
- * While a table is worked on it holds logical ports: 1 + r, or 1 + down ports + q. */
+ * First of all switches, to which hosts they have no way (fabric_routes_gaps.c). Then, switch by
+ * switch, for which destinations the cable of the rule is missing or leads to a switch that has no
+ * way there: only where a cable of its own is missing, or in the gaps of its parents. Those get
+ * another cable (fabric_routes_spread.c). All else is as the rule says, and not stored: one switch
+ * less costs about one detour per host of the whole tree. */
 #include "fabric_routes_in.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define AGAIN 0x8000 /* the cable of the rule does not lead there: another has to be found */
-
-_Static_assert(FABRIC_ROUTES_PORTS_MAX < AGAIN, "ports and the mark share 16 bits");
-
 struct around {
 	struct fabric_routes *r;
+	struct fabric_around *out;
 	const struct fabric_pgft *t;
-	size_t entries;
-	/* Of the switch in hand. Choices are the up-going ports, or the down-going ports that
-	 * lead to one child. */
+	struct fabric_rule rule; /* of the level in hand */
+	struct fabric_alike alike;
+	/* Of the switch in hand. */
 	struct fabric_node n;
-	uint16_t *row;
-	uint32_t down, up;
-	uint16_t *port;        /* physical, by logical port − 1 */
-	const uint16_t **next; /* by up-going port, the parent's table; NULL: no cable */
-	uint8_t *open;         /* by down-going port: is there a cable? */
-	uint32_t *load;        /* by port: destinations */
-	/* Of all alike switches of a level (the same b), so that they agree on detours: */
-	uint16_t *detour;    /* by entry, 1 + the up-going port that one has found; 0: none yet */
-	uint32_t *down_load; /* by sub-tree, by up-going port: destinations that come down there */
-	uint32_t enough;     /* destinations on a cable that a detour may add to for that */
+	uint32_t sw, first, end, up; /* its number, the hosts below, the up-going ports */
+	uint8_t *open;               /* by up-going port: is there a cable? */
+	uint32_t *load;              /* by port: destinations */
+	/* Who lost the way: of all that have the same parents and all their cables; of one with
+	 * cables of its own missing; and without those that are below the switch in hand. */
+	struct fabric_losses shared, own, mine;
+	uint32_t *level_load; /* by up-going port, of all hosts; of the level in hand */
 };
 
-static uint16_t *row_of(const struct around *x, struct fabric_node n)
+void *fabric_grow(void *at, size_t n, size_t *room, size_t size)
 {
-	return x->r->table + (fabric_number(x->t, n) - x->t->first[1]) * x->entries;
+	void *more = at;
+
+	if (n < *room)
+		return at;
+	more = realloc(at, (*room ? 2 * *room : 256) * size);
+	if (more)
+		*room = *room ? 2 * *room : 256;
+	return more;
 }
 
-/* What is at the ports of the switch in hand. */
-static void look_down(struct around *x)
+static int put_detour(struct around *x, uint32_t entry, uint32_t port)
 {
-	for (uint32_t i = 0; i < x->down; i++) {
-		struct fabric_cable c = fabric_cable_down(x->t, x->n, i);
-		uint32_t cable = fabric_cable_number(x->t, &c);
+	struct fabric_around *o = x->out;
+	void *at = fabric_grow(o->detours, o->n_detours, &o->room_detours, sizeof(*o->detours));
 
-		x->open[i] = fabric_tree_has_cable(x->r->tree, cable);
-		x->port[i] = x->open[i] ? (uint16_t)fabric_tree_upper_port(x->r->tree, cable) : 0;
+	if (!at)
+		return -ENOMEM;
+	o->detours = at;
+	o->detours[o->n_detours++] = (struct fabric_detour){entry, (uint16_t)port};
+	return 0;
+}
+
+/* ---- the rule, counted ---- */
+
+/* What keeps the cable of the rule. D-Mod-K has the same ports on all switches of a level, so that
+ * they are counted once, and only what is not there is taken away. */
+static void count_kept(struct around *x)
+{
+	const struct fabric_around_switch *of = &x->out->of[x->sw];
+	const struct fabric_gap *gaps = x->out->gaps + of->gap;
+	uint32_t hosts = fabric_hosts(x->t);
+
+	if (x->r->rule.kind == FABRIC_RANDOM) {
+		memset(x->load, 0, x->up * sizeof(*x->load));
+		fabric_rule_count(&x->rule, x->n, 0, x->first, 1, x->load);
+		fabric_rule_count(&x->rule, x->n, x->end, hosts, 1, x->load);
+	} else {
+		memcpy(x->load, x->level_load, x->up * sizeof(*x->load));
+		fabric_rule_count(&x->rule, x->n, x->first, x->end, UINT32_MAX, x->load);
 	}
-}
+	for (uint32_t i = 0; i < of->n_gaps; i++) {
+		uint32_t first = gaps[i].first, end = gaps[i].end;
 
-static void look_up(struct around *x)
-{
-	for (uint32_t i = 0; i < x->up; i++) {
-		struct fabric_cable c = fabric_cable_up(x->t, x->n, i);
-		uint32_t cable = fabric_cable_number(x->t, &c);
-		bool open = fabric_tree_has_cable(x->r->tree, cable);
-
-		x->next[i] = open ? row_of(x, c.upper) : NULL;
-		x->port[x->down + i] =
-			open ? (uint16_t)fabric_tree_lower_port(x->r->tree, cable) : 0;
+		fabric_rule_count(&x->rule, x->n, first, end < x->first ? end : x->first,
+				  UINT32_MAX, x->load);
+		fabric_rule_count(&x->rule, x->n, first > x->end ? first : x->end, end, UINT32_MAX,
+				  x->load);
 	}
-}
-
-static bool take_up(struct around *x, uint32_t level, uint32_t index)
-{
-	x->n = (struct fabric_node){level, index};
-	x->row = row_of(x, x->n);
-	x->down = fabric_down_ports(x->t, level);
-	x->up = fabric_up_ports(x->t, level);
-	memset(x->load, 0, (x->down + x->up) * sizeof(*x->load));
-	return fabric_tree_has_node(x->r->tree, fabric_number(x->t, x->n));
+	for (size_t i = 0; i < x->mine.n; i++)
+		x->load[x->mine.at[i].q]--;
 }
 
 /* ---- down ---- */
 
-/* Of the cables to one child, the first with the least load after that of the rule; FABRIC_NONE:
- * there is none. */
-static uint32_t other_down(const struct around *x, uint32_t r)
+/* Of the cables to one child, the first with the least load after that of the rule. */
+static uint32_t other_down(const struct around *x, uint32_t cable, uint32_t k)
 {
-	uint32_t m = x->t->m[x->n.level], best = FABRIC_NONE;
+	uint32_t p = x->t->p[x->n.level], w = x->t->w[x->n.level], best = FABRIC_NONE;
 
-	for (uint32_t i = 1; i < x->t->p[x->n.level]; i++) {
-		uint32_t at = (r + i * m) % x->down;
+	for (uint32_t i = 1; i < p; i++) {
+		uint32_t at = k + i < p ? k + i : k + i - p;
 
-		if (x->open[at] && (best == FABRIC_NONE || x->load[at] < x->load[best]))
+		if (fabric_tree_has_cable(x->r->tree, cable + at * w) &&
+		    (best == FABRIC_NONE || x->load[at] < x->load[best]))
 			best = at;
 	}
 	return best;
 }
 
-static void keep_down(struct around *x, const uint16_t *child, size_t first, size_t n)
+/* All cables to a child lead to the same hosts: the one with the fewest is best. `again`: those
+ * that keep theirs are counted already. */
+static int part_down(struct around *x, uint32_t child, uint32_t cable, bool again)
 {
-	for (size_t e = first; e < first + n; e++) {
-		uint32_t r = x->row[e] - 1u;
+	uint32_t lmc = x->r->rule.lmc, step = FABRIC_CHUNK >> lmc, m = x->t->m[x->n.level];
+	uint32_t w = x->t->w[x->n.level], hosts = x->t->M[x->n.level - 1];
+	uint32_t first = x->first + child * hosts;
+	uint16_t cable_k[FABRIC_CHUNK];
 
-		if (child && !child[e])
-			x->row[e] = 0;
-		else if (x->open[r])
-			x->load[r]++;
-		else
-			x->row[e] |= AGAIN;
+	for (uint32_t j = first; j < first + hosts; j += step) {
+		uint32_t n = first + hosts - j < step ? first + hosts - j : step;
+
+		fabric_rule_down(&x->rule, x->n, j, n, cable_k);
+		for (uint32_t e = 0; e < n << lmc; e++) {
+			uint32_t k = cable_k[e];
+			bool kept = fabric_tree_has_cable(x->r->tree, cable + k * w);
+
+			if (again == kept || fabric_around_gone(x->out, x->sw, j + (e >> lmc)))
+				continue;
+			if (again)
+				k = other_down(x, cable, k);
+			x->load[k]++;
+			if (again && put_detour(x, (j << lmc) + e, child + k * m))
+				return -ENOMEM;
+		}
 	}
+	return 0;
 }
 
-static void again_down(struct around *x, size_t first, size_t n)
-{
-	for (size_t e = first; e < first + n; e++) {
-		uint32_t r;
-
-		if (!(x->row[e] & AGAIN))
-			continue;
-		r = other_down(x, (x->row[e] & ~AGAIN) - 1u);
-		x->row[e] = r == FABRIC_NONE ? 0 : (uint16_t)(r + 1);
-		if (r != FABRIC_NONE)
-			x->load[r]++;
-	}
-}
-
-static void sweep_down(struct around *x)
+static int go_down(struct around *x)
 {
 	const struct fabric_pgft *t = x->t;
-	uint32_t l = x->n.level;
-	uint32_t below = x->n.index / t->W[l] * t->M[l];
-	size_t n = (size_t)t->M[l - 1] << x->r->rule.lmc;
+	uint32_t l = x->n.level, p = t->p[l];
 
-	look_down(x);
-	for (uint32_t i = 0; i < t->m[l]; i++) {
-		struct fabric_node child = fabric_cable_down(t, x->n, i).lower;
-		size_t first = ((size_t)below << x->r->rule.lmc) + i * n;
+	for (uint32_t i = 0; p > 1 && i < t->m[l]; i++) {
+		struct fabric_cable c = fabric_cable_down(t, x->n, i);
+		uint32_t cable = fabric_cable_number(t, &c), open = 0;
 
-		/* A host that is missing has no cable. */
-		keep_down(x, l > 1 ? row_of(x, child) : NULL, first, n);
-		again_down(x, first, n);
+		for (uint32_t k = 0; k < p; k++)
+			open += fabric_tree_has_cable(x->r->tree, cable + k * t->w[l]);
+		if (open == 0 || open == p)
+			continue;
+		memset(x->load, 0, p * sizeof(*x->load));
+		if (part_down(x, i, cable, false) || part_down(x, i, cable, true))
+			return -ENOMEM;
 	}
+	return 0;
 }
 
 /* ---- up ---- */
 
-/* Whoever goes up by q comes down to the sub-tree of the destination from that same parent's alike,
- * by a cable at the switch there that is alike; among parallel ones, by that of the rule. Each
- * destination is on it once at most in a permutation, so it is the number of destinations of that
- * cable that makes hot spots: switches that are alike better take the same detour to a destination,
- * and one that few others take. */
-static void count_down(struct around *x, uint32_t level, uint32_t b, uint32_t a,
-		       const uint16_t *row)
+/* Those of a list that are not below. */
+static int take_mine(struct around *x, const struct fabric_losses *l)
 {
-	const struct fabric_pgft *t = x->t;
-	uint32_t up = fabric_up_ports(t, level), down = fabric_down_ports(t, level);
-	struct fabric_node n = {level, b + t->W[level] * a};
-	uint32_t cable = t->first_cable[level + 1] + n.index * up;
-	size_t entries = (size_t)t->M[level] << x->r->rule.lmc;
-	const uint16_t *here = row_of(x, n);
+	uint32_t lmc = x->r->rule.lmc;
 
-	for (size_t e = a * entries; e < (a + 1) * entries; e++) {
-		uint32_t q = row[e] - 1u - down;
+	x->mine.n = 0;
+	for (size_t i = 0; i < l->n; i++) {
+		uint32_t host = l->at[i].entry >> lmc;
 
-		if (here[e] && fabric_tree_has_cable(x->r->tree, cable + q))
-			x->down_load[(size_t)a * up + q]++;
+		if ((host < x->first || host >= x->end) && fabric_losses_put(&x->mine, &l->at[i]))
+			return -ENOMEM;
 	}
+	return 0;
 }
 
-/* The rule as it is: each sub-tree, seen by a switch of another one. */
-static void begin_alike(struct around *x, uint32_t level, uint32_t b)
+static int spread(struct around *x, const struct fabric_losses *l)
 {
-	const struct fabric_pgft *t = x->t;
-	uint32_t trees = t->nodes[level] / t->W[level], up = fabric_up_ports(t, level);
-	uint32_t seen[2], n = 0;
-
-	memset(x->detour, 0, x->entries * sizeof(*x->detour));
-	memset(x->down_load, 0, (size_t)trees * up * sizeof(*x->down_load));
-	for (uint32_t a = 0; a < trees && n < 2; a++)
-		if (fabric_tree_has_node(x->r->tree, t->first[level] + b + t->W[level] * a))
-			seen[n++] = a;
-	for (uint32_t a = 0; n == 2 && a < trees; a++) {
-		struct fabric_node from = {level, b + t->W[level] * seen[a == seen[0]]};
-
-		count_down(x, level, b, a, row_of(x, from));
-	}
+	if (!x->mine.n)
+		return 0;
+	fabric_alike_begin(&x->alike, &x->rule, x->n);
+	count_kept(x);
+	return fabric_spread(&x->mine, l, x->load, &x->alike);
 }
 
-static bool leads(const struct around *x, uint32_t q, size_t e)
+static bool look_up(struct around *x)
 {
-	return x->next[q] && x->next[q][e];
-}
-
-static uint32_t other_up(struct around *x, uint32_t q, size_t e)
-{
-	uint32_t tree = (uint32_t)(e >> x->r->rule.lmc) / x->t->M[x->n.level];
-	uint32_t w = x->t->w[x->n.level + 1];
-	/* By parent, for that of the parallel cables which the rule has for this one. */
-	uint32_t *down = x->down_load + (size_t)tree * x->up + q / w * w;
-	uint32_t most = UINT32_MAX, best = FABRIC_NONE;
-
-	for (uint32_t i = 0; i < x->up; i++)
-		if (leads(x, i, e) && x->load[i] < most)
-			most = x->load[i];
-	if (most == UINT32_MAX)
-		return FABRIC_NONE;
-	if (most < x->enough)
-		most = x->enough;
-	if (x->detour[e] && leads(x, x->detour[e] - 1u, e) && x->load[x->detour[e] - 1] <= most)
-		return x->detour[e] - 1u;
-	for (uint32_t i = 1; i < x->up; i++) {
-		uint32_t at = q + i < x->up ? q + i : q + i - x->up;
-
-		if (!leads(x, at, e) || x->load[at] > most)
-			continue;
-		if (best == FABRIC_NONE || down[at % w] < down[best % w] ||
-		    (down[at % w] == down[best % w] && x->load[at] < x->load[best]))
-			best = at;
-	}
-	down[best % w]++;
-	if (!x->detour[e])
-		x->detour[e] = (uint16_t)(best + 1);
-	return best;
-}
-
-static bool keep_up(struct around *x, size_t first, size_t end)
-{
+	uint32_t cable = x->t->first_cable[x->n.level + 1] + x->n.index * x->up;
 	bool all = true;
 
-	for (size_t e = first; e < end; e++) {
-		uint32_t q = x->row[e] - 1u - x->down;
-
-		if (leads(x, q, e)) {
-			x->load[q]++;
-		} else {
-			x->row[e] |= AGAIN;
-			all = false;
-		}
+	for (uint32_t q = 0; q < x->up; q++) {
+		x->open[q] = fabric_tree_has_cable(x->r->tree, cable + q);
+		all &= x->open[q];
 	}
 	return all;
 }
 
-static void again_up(struct around *x, size_t first, size_t end)
-{
-	for (size_t e = first; e < end; e++) {
-		uint32_t q;
-
-		if (!(x->row[e] & AGAIN))
-			continue;
-		q = other_up(x, (x->row[e] & ~AGAIN) - 1u - x->down, e);
-		x->row[e] = q == FABRIC_NONE ? 0 : (uint16_t)(q + 1 + x->down);
-		if (q != FABRIC_NONE)
-			x->load[q]++;
-	}
-}
-
-static void sweep_up(struct around *x)
-{
-	const struct fabric_pgft *t = x->t;
-	size_t n = (size_t)t->M[x->n.level] << x->r->rule.lmc;
-	size_t below = x->n.index / t->W[x->n.level] * n;
-	uint32_t cables = 0;
-	bool all;
-
-	look_down(x);
-	look_up(x);
-	for (uint32_t q = 0; q < x->up; q++)
-		cables += !!x->next[q];
-	/* The mean and an eighth. */
-	x->enough = cables ? (uint32_t)((x->entries - n) * 9 / (8 * cables)) : 0;
-	all = keep_up(x, 0, below);
-	all &= keep_up(x, below + n, x->entries);
-	if (!all) {
-		again_up(x, 0, below);
-		again_up(x, below + n, x->entries);
-	}
-	for (size_t e = 0; e < x->entries; e++)
-		x->row[e] = x->row[e] ? x->port[x->row[e] - 1] : 0;
-}
-
 /* ---- all ---- */
 
-static int sweep(struct around *x)
+static int put_up(struct around *x, bool before)
+{
+	uint32_t down = fabric_down_ports(x->t, x->n.level), lmc = x->r->rule.lmc;
+
+	for (size_t i = 0; i < x->mine.n; i++)
+		if ((x->mine.at[i].entry >> lmc < x->first) == before &&
+		    put_detour(x, x->mine.at[i].entry, down + x->mine.at[i].to))
+			return -ENOMEM;
+	return 0;
+}
+
+/* Switches with the same parents often have the same detours. */
+static void share(struct fabric_around *o, struct fabric_around_switch *of)
+{
+	size_t n = o->n_detours - of->detour;
+
+	of->n_detours = (uint32_t)n;
+	if (n > of->detour)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (o->detours[of->detour - n + i].entry != o->detours[of->detour + i].entry ||
+		    o->detours[of->detour - n + i].port != o->detours[of->detour + i].port)
+			return;
+	o->n_detours = of->detour;
+	of->detour -= n;
+}
+
+/* fresh: it is the first that has these parents. */
+static int go_up(struct around *x, bool fresh, bool *again)
+{
+	struct fabric_losses *l = &x->shared;
+	int ret = 0;
+
+	x->mine.n = 0;
+	*again |= fresh;
+	if (!x->up)
+		return 0;
+	if (!look_up(x) || x->r->rule.kind == FABRIC_RANDOM) {
+		l = &x->own;
+		ret = fabric_losses_find(l, x->out, &x->rule, x->n, x->open);
+	} else if (*again) {
+		ret = fabric_losses_find(l, x->out, &x->rule, x->n, x->open);
+		*again = false;
+	}
+	if (!ret)
+		ret = take_mine(x, l);
+	return ret ? ret : spread(x, l);
+}
+
+static int one(struct around *x, uint32_t index, bool fresh, bool *again)
 {
 	const struct fabric_pgft *t = x->t;
+	uint32_t l = x->n.level;
+	struct fabric_around_switch *of;
 	int ret;
 
-	for (uint32_t l = 1; l <= t->h; l++)
-		for (uint32_t i = 0; i < t->nodes[l]; i++) {
-			if (!take_up(x, l, i))
-				continue;
-			for (uint32_t port = 0; port < x->down + x->up; port++)
-				x->port[port] = (uint16_t)(port + 1);
-			ret = fabric_routes_formula(x->r, x->n, x->port, x->row);
-			if (ret)
-				return ret;
-			sweep_down(x);
-		}
-	for (uint32_t l = t->h; l >= 1; l--)
-		for (uint32_t b = 0; b < t->W[l]; b++) {
-			begin_alike(x, l, b);
-			for (uint32_t i = b; i < t->nodes[l]; i += t->W[l])
-				if (take_up(x, l, i))
-					sweep_up(x);
-		}
-	return 0;
+	x->n.index = index;
+	x->sw = fabric_number(t, x->n) - t->first[1];
+	x->first = index / t->W[l] * t->M[l];
+	x->end = x->first + t->M[l];
+	of = &x->out->of[x->sw];
+	of->detour = x->out->n_detours;
+	if (!fabric_tree_has_node(x->r->tree, fabric_number(t, x->n))) {
+		*again |= fresh;
+		return 0;
+	}
+	ret = go_up(x, fresh, again);
+	if (!ret)
+		ret = put_up(x, true);
+	if (!ret)
+		ret = go_down(x);
+	if (!ret)
+		ret = put_up(x, false);
+	share(x->out, of);
+	return ret;
+}
+
+static int level(struct around *x, uint32_t l)
+{
+	const struct fabric_pgft *t = x->t;
+	uint32_t siblings = l < t->h ? t->m[l + 1] : 1;
+	bool again = true;
+	int ret = 0;
+
+	x->n = (struct fabric_node){l, 0};
+	x->up = fabric_up_ports(t, l);
+	memset(x->level_load, 0, x->up * sizeof(*x->level_load));
+	if (x->up && x->r->rule.kind != FABRIC_RANDOM)
+		fabric_rule_count(&x->rule, x->n, 0, fabric_hosts(t), 1, x->level_load);
+	for (uint32_t b = 0; b < t->W[l]; b++)
+		for (uint32_t a = 0; !ret && a < t->nodes[l] / t->W[l]; a++)
+			ret = one(x, b + t->W[l] * a, a % siblings == 0, &again);
+	return ret;
+}
+
+static int alloc(struct around *x)
+{
+	size_t ports = 1;
+
+	for (uint32_t l = 1; l <= x->t->h; l++) {
+		size_t up = fabric_up_ports(x->t, l), most = up > x->t->p[l] ? up : x->t->p[l];
+
+		ports = most > ports ? most : ports;
+	}
+	x->open = calloc(ports, sizeof(*x->open));
+	x->load = calloc(ports, sizeof(*x->load));
+	x->level_load = calloc(ports, sizeof(*x->level_load));
+	if (!x->open || !x->load || !x->level_load)
+		return -ENOMEM;
+	return fabric_alike_init(&x->alike, x->r);
+}
+
+static void release(struct around *x)
+{
+	free(x->open);
+	free(x->load);
+	free(x->level_load);
+	fabric_losses_free(&x->shared);
+	fabric_losses_free(&x->own);
+	fabric_losses_free(&x->mine);
+	fabric_alike_free(&x->alike);
+}
+
+void fabric_around_free(struct fabric_around *x)
+{
+	if (!x)
+		return;
+	free(x->gaps);
+	free(x->detours);
+	free(x->of);
+	free(x);
+}
+
+static struct fabric_around *around_new(const struct fabric_pgft *t)
+{
+	struct fabric_around *x = calloc(1, sizeof(*x));
+
+	if (!x)
+		return NULL;
+	x->switches = fabric_nodes(t) - fabric_hosts(t);
+	x->of = calloc(x->switches, sizeof(*x->of));
+	/* Never NULL, so that lists without anything are somewhere, too. */
+	x->room_gaps = x->room_detours = 64;
+	x->gaps = malloc(x->room_gaps * sizeof(*x->gaps));
+	x->detours = malloc(x->room_detours * sizeof(*x->detours));
+	if (x->of && x->gaps && x->detours)
+		return x;
+	fabric_around_free(x);
+	return NULL;
 }
 
 int fabric_routes_around(struct fabric_routes *r)
 {
-	struct around x = {.r = r, .t = &r->tree->pgft, .entries = fabric_routes_entries(r)};
-	uint32_t ports = 0;
-	size_t links = 1;
-	int ret = -ENOMEM;
+	struct around x = {.r = r, .t = &r->tree->pgft};
+	int ret;
 
-	for (uint32_t l = 1; l <= x.t->h; l++) {
-		uint32_t n = fabric_down_ports(x.t, l) + fabric_up_ports(x.t, l);
-
-		size_t trees = (size_t)(x.t->nodes[l] / x.t->W[l]) * fabric_up_ports(x.t, l);
-
-		ports = n > ports ? n : ports;
-		links = trees > links ? trees : links;
+	r->around = x.out = around_new(x.t);
+	if (!x.out)
+		return -ENOMEM;
+	ret = alloc(&x);
+	if (!ret)
+		ret = fabric_gaps_make(x.out, r->tree);
+	for (uint32_t l = 1; !ret && l <= x.t->h; l++) {
+		ret = fabric_rule_init(&x.rule, r, l);
+		if (!ret)
+			ret = level(&x, l);
+		fabric_rule_free(&x.rule);
 	}
-	x.port = calloc(ports, sizeof(*x.port));
-	x.next = calloc(ports, sizeof(*x.next));
-	x.open = calloc(ports, sizeof(*x.open));
-	x.load = calloc(ports, sizeof(*x.load));
-	x.detour = calloc(x.entries, sizeof(*x.detour));
-	x.down_load = calloc(links, sizeof(*x.down_load));
-	if (x.port && x.next && x.open && x.load && x.detour && x.down_load)
-		ret = sweep(&x);
-	free(x.port);
-	free(x.next);
-	free(x.open);
-	free(x.load);
-	free(x.detour);
-	free(x.down_load);
+	release(&x);
 	return ret;
 }

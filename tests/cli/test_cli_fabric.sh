@@ -46,6 +46,21 @@ awk '/^(Switch|Ca)/ { node = $0 }
 	{ print }' "$tmp/net" >"$tmp/half"
 fabric check --topology "$tmp/half"
 check_code 0
+# A million hosts with something missing: what is different from the formula, and no tables.
+million='3;100,100,100;1,100,100;1,1,1'
+fabric check --json --pgft "$million" --without s2.0 --without s1.30
+check_code 1
+check_eq "$(value .pairs_without_a_way)" 199989900
+fabric hsd --json --pgft "$million" --without s2.0 --cps shift:777
+check_code 0
+check_eq "$(value .flows_without_a_way)" 0
+check_eq "$(value .max_hsd)" 2
+# As even as it can be: 30 destinations on four cables.
+fabric route --json --pgft '2;6,6;1,3;1,2' --without s2.0
+check_code 0
+check_eq "$(value .most_per_up_link)" 8
+check_eq "$(value .least_per_up_link)" 7
+check_eq "$(value .tables)" 8
 # A cable is gone from the file, at both of its ends.
 awk '/^(Switch|Ca)/ { node = $0 }
 	node ~ /"s1\.0"/ && /^\[5\]/ { next }

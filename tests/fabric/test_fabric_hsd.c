@@ -95,14 +95,14 @@ static bool step(const struct scene *s, struct fabric_node n, uint32_t to, struc
 	const struct fabric_pgft *t = &s->tree.pgft;
 	uint32_t key = s->index && s->index[to] != FABRIC_NONE ? s->index[to] : to, q, cable;
 
-	if (s->routes.rule.kind == FABRIC_RANDOM && !s->routes.table) {
+	if (s->routes.rule.kind == FABRIC_RANDOM && !s->routes.around) {
 		struct fabric_ports p = fabric_route(t, &s->routes.rule, n, to, s->job.address);
 
 		*up = p.up;
 		*c = p.up ? fabric_cable_up(t, n, p.first) : fabric_cable_down(t, n, p.first);
 		return true;
 	}
-	if (s->routes.table) {
+	if (s->routes.table || s->routes.around) {
 		cable = fabric_routes_step(&s->routes, fabric_number(t, n), to, s->job.address, up);
 		if (cable != FABRIC_NONE)
 			*c = fabric_cable(t, cable);
@@ -348,7 +348,36 @@ static void test_faults(void **state)
 		check_case("2;12,12;1,6;1,2", "dmodk", NULL, "routing", "shift", cuts);
 		check_case("3;4,4,4;1,4,2;1,1,2", "random:2", NULL, "random:2", "topo-recdbl",
 			   cuts);
+		check_case("2;4,4;2,2;2,3", "lmc:2", NULL, "random:1", "shift", cuts % 30);
+		check_case("3;2,3,2;3,1,2;1,2,3", "random:7", NULL, "routing", "shift", cuts % 30);
+		check_case("3;6,6,6;2,3,2;1,2,1", "lmc:1", "17:3", "compact", "shift", cuts);
 	}
+}
+
+static void note_going(void *arg, double done)
+{
+	double *last = arg;
+
+	assert_true(done >= *last && done < 1);
+	*last = done;
+}
+
+/* How far it is, by the calling thread. */
+static void test_going(void **state)
+{
+	struct scene s;
+	struct fabric_hsd r;
+	double last = 0;
+
+	(void)state;
+	build(&s, "2;18,18;1,9;1,2", "dmodk", NULL, "routing", "shift", 0);
+	s.job.going = note_going;
+	s.job.arg = &last;
+	s.job.threads = 1;
+	r = run(&s);
+	assert_int_equal(r.stages, 323);
+	assert_true(last > 0.99);
+	drop(&s);
 }
 
 static void test_lost(void **state)
@@ -469,10 +498,11 @@ static void test_circle(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_links),    cmocka_unit_test(test_compact),
-		cmocka_unit_test(test_faults),   cmocka_unit_test(test_lost),
-		cmocka_unit_test(test_large),    cmocka_unit_test(test_sample),
-		cmocka_unit_test(test_refusals), cmocka_unit_test(test_circle),
+		cmocka_unit_test(test_links),  cmocka_unit_test(test_compact),
+		cmocka_unit_test(test_faults), cmocka_unit_test(test_going),
+		cmocka_unit_test(test_lost),   cmocka_unit_test(test_large),
+		cmocka_unit_test(test_sample), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_circle),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
