@@ -40,8 +40,7 @@ static const char help_tail[] =
 	"  weft fabric sim --pgft \"2;18,18;1,9;1,2\" --cps recdbl --bytes 64K\n"
 	"  weft fabric draw --pgft \"2;12,12;1,6;1,2\" --cps drc:12 -o tree.html\n"
 	"\n"
-	"Exit codes: 0 done; 1 it is no (whole) fat tree, or could not be written; 2 wrong usage "
-	"or\n"
+	"Exit codes: 0 done; 1 it is no whole fat tree, or could not be written; 2 wrong usage or\n"
 	"input. Manual page: weft-fabric(1).\n";
 
 static const struct cli_command commands[] = {
@@ -124,7 +123,7 @@ static int open_topology(struct cli_fabric *f, const char *path)
 	struct fabric_net *net = calloc(1, sizeof(*net));
 	FILE *from = open_input(path);
 	char why[512];
-	int ret = CLI_USAGE;
+	int ret = CLI_USAGE, err;
 
 	if (!from || !net)
 		goto out;
@@ -133,10 +132,11 @@ static int open_topology(struct cli_fabric *f, const char *path)
 		cli_error("%s", why);
 		goto out;
 	}
-	if (fabric_shape(&f->tree, net, &f->defects, why, sizeof(why))) {
-		cli_error("%s: %s", path, why);
+	err = fabric_shape(&f->tree, net, &f->defects, why, sizeof(why));
+	if (err) {
+		cli_error("%s", why);
 		fabric_net_free(net);
-		ret = CLI_FAILED;
+		ret = err == -EINVAL ? CLI_USAGE : CLI_FAILED;
 		goto out;
 	}
 	net = NULL; /* the tree's */

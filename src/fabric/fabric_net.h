@@ -49,6 +49,7 @@ struct fabric_net {
 	uint32_t n_nodes, n_ports;
 	char *text;  /* what the names point into */
 	char *names; /* those that the text does not have */
+	char *file;  /* what it was read from, for sentences */
 };
 
 /* Reads all of a file; name is for sentences only. 0, or -errno with one sentence in why. */

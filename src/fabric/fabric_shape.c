@@ -179,7 +179,8 @@ static int make_graph(struct shape *s)
 	if (vertex && s->node)
 		ret = find_vertices(s, vertex);
 	if (!ret && s->n == 0)
-		ret = fabric_refuse(s->why, s->why_size, "the network has no cables");
+		ret = shape_refuse(s, s->net->n_nodes ? s->net->nodes[0].line : 1,
+				   "the network has no cables");
 	if (!ret)
 		ret = make_links(s, vertex);
 	if (!ret)
@@ -192,8 +193,10 @@ static int make_graph(struct shape *s)
 	s->lower_of = shape_array(s->n, true);
 	s->b = shape_array(s->n, true);
 	s->number = shape_array(s->n, true);
-	if (!s->level || !s->order || !s->group || !s->upper_of || !s->lower_of || !s->b ||
-	    !s->number)
+	s->is_leaf = calloc(s->n + 1, 1);
+	s->stray = calloc(s->n + 1, 1);
+	if (!s->is_leaf || !s->stray || !s->level || !s->order || !s->group || !s->upper_of ||
+	    !s->lower_of || !s->b || !s->number)
 		return -ENOMEM;
 	return ret;
 }
@@ -207,6 +210,8 @@ static void free_shape(struct shape *s)
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
 		free(arrays[i]);
 	free(s->links);
+	free(s->is_leaf);
+	free(s->stray);
 	for (uint32_t l = 0; l <= FABRIC_LEVELS_MAX; l++) {
 		struct shape_groups *g = &s->groups[l];
 		uint32_t *const of_level[] = {

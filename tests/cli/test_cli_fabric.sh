@@ -121,6 +121,14 @@ bad 'weft fabric' check --pgft '2;0,18;1,9;1,2'
 bad 'cannot read' check --topology "$tmp/absent"
 head -c 300 "$tmp/net" >"$tmp/short"
 bad "$tmp/short:" check --topology "$tmp/short"
+# In parts, and in a circle.
+{ cat "$tmp/net"; printf 'Switch 4 "S-f1"\n[1] "H-f2"[1]\nCa 1 "H-f2"\n'; } >"$tmp/parts"
+bad "$tmp/parts:$(grep -n '"S-f1"$' "$tmp/parts" | cut -d : -f 1): the network is in several parts" \
+	check --topology "$tmp/parts"
+for i in 1 2 3; do
+	printf 'Switch 4 "S-%s"\n[1] "S-%s"[2]\n[3] "H-%s0"[1]\nCa 1 "H-%s0"\n' $i $((i % 3 + 1)) $i $i
+done >"$tmp/circle"
+bad "$tmp/circle:2: no fat tree: switches 'S-1' and 'S-2' are joined" check --topology "$tmp/circle"
 bad 'what is exchanged' hsd --pgft '1;4;1;1'
 bad 'weft fabric hsd' hsd --pgft '1;4;1;1' --cps shft
 printf 'h0\nh1\nh0\n' >"$tmp/twice"

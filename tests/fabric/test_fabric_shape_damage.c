@@ -185,11 +185,11 @@ static void test_too_much(void **state)
 	/* One host too many, at leaf 3: sw147. */
 	check_extra(T144, "Ca 1 \"H-f0000\" # \"more\"\n[1] \"S-0000000000001930\"[25]\n", 1, 1, 1,
 		    "leaf sw147 has 13 hosts, the others 12: host more is left out");
-	/* A host at a spine, sw157; and at one of the second level of three. */
-	check_extra(T144, "Ca 1 \"H-f0000\" # \"more\"\n[1] \"S-00000000000019d0\"[25]\n", 1, 1, 1,
-		    "host more is at switch sw157, which is no leaf: left out");
-	check_extra(T128, "Ca 1 \"H-f0000\" # \"more\"\n[1] \"S-0000000000001a50\"[9]\n", 1, 1, 1,
-		    "host more is at switch sw165, which is no leaf: left out");
+	/* At a spine, sw157, or in the second level of three: beside the tree, and no defect. */
+	check_extra(T144, "Ca 1 \"H-f0000\" # \"more\"\n[1] \"S-00000000000019d0\"[25]\n", 0, 1, 1,
+		    NULL);
+	check_extra(T128, "Ca 1 \"H-f0000\" # \"more\"\n[1] \"S-0000000000001a50\"[9]\n", 0, 1, 1,
+		    NULL);
 	/* Inside of a switch: that is no defect. */
 	check_extra(T144,
 		    "Ca 1 \"H-f0000\" # \"Mellanox Technologies Aggregation Node\"\n"
@@ -198,6 +198,34 @@ static void test_too_much(void **state)
 	check_extra(T144, "Ca 1 \"H-f0000\" # \"more\"\n", 1, 0, 1, "host more has no cable");
 	check_extra(T144, "Ca 1 \"H-f0000\"\nSwitch 9 \"S-1\"\n", 2, 0, 2,
 		    "switch S-1 has no cable");
+}
+
+/* Switches that hang on one leaf (sw147), on a spine (sw157), or on each other. */
+static void test_hanging(void **state)
+{
+	char text[2048] = "Switch 36 \"S-f0000\" # \"edge\"\n[36] \"S-0000000000001930\"[25]\n";
+	size_t at = strlen(text);
+
+	(void)state;
+	check_extra(T144, text, 1, 1, 1,
+		    "switch edge has cables to only one switch, sw147: it is no part of the tree");
+	check_extra(T144, "Switch 36 \"S-f0000\" # \"edge\"\n[36] \"S-00000000000019d0\"[25]\n", 1,
+		    1, 1, "switch edge has cables to only one switch, sw157");
+	check_extra(T128, "Switch 36 \"S-f0000\" # \"edge\"\n[36] \"S-0000000000001a50\"[9]\n", 1,
+		    1, 1, "switch edge has cables to only one switch, sw165");
+	/* With hosts: few, as many as a leaf has, more. */
+	for (uint32_t i = 1; i <= 20; i++) {
+		at += (size_t)sprintf(text + at, "Ca 1 \"H-e%x0\"\n[1] \"S-f0000\"[%u]\n", i, i);
+		check_extra(T144, text, 1, 1 + i, 1 + i,
+			    "switch edge has cables to only one switch, sw147");
+	}
+	/* And another behind it. */
+	check_extra(T144,
+		    "Switch 36 \"S-f0000\" # \"edge\"\n[36] \"S-0000000000001930\"[25]\n"
+		    "Switch 36 \"S-f0001\" # \"far\"\n[1] \"S-f0000\"[30]\n[2] \"S-f0000\"[31]\n",
+		    2, 3, 2, "switch far has cables to only one switch, edge");
+	/* That is how it is if there is one leaf. */
+	check_extra("2;5,1;1,4;1,1", "", 0, 0, 0, NULL);
 }
 
 /* Whatever has happened: refused, or true to the network. */
@@ -310,6 +338,7 @@ int main(void)
 		cmocka_unit_test(test_missing_of_three_levels),
 		cmocka_unit_test(test_swapped),
 		cmocka_unit_test(test_too_much),
+		cmocka_unit_test(test_hanging),
 		cmocka_unit_test(test_heavy_damage),
 		cmocka_unit_test(test_random_damage),
 	};
