@@ -32,6 +32,7 @@ struct shape_blocks {
 struct shape {
 	struct fabric_net *net;
 	bool by_port;
+	bool few_are_spines; /* a switch with few hosts is a leaf only if its cables say so */
 	/* The graph. */
 	uint32_t n, n_links;
 	uint32_t *node; /* by vertex: place in the network */
@@ -100,6 +101,7 @@ int shape_defect(struct shape *s, const char *fmt, ...) __attribute__((format(pr
  * so then. */
 uint32_t shape_hosts_at(const struct shape *s, uint32_t v);
 int shape_choose_hosts(struct shape *s);
+void shape_add_hosts(struct shape *s);
 int shape_leave_out_strays(struct shape *s, bool *found);
 
 int shape_levels(struct shape *s); /* fabric_shape_levels.c */

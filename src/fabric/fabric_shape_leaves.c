@@ -90,6 +90,38 @@ static void choose_leaves(const struct shape *s, struct leaf *leaves, uint32_t n
 	}
 }
 
+/* Half of the hosts are at switches with so many or more. */
+static uint32_t usual_hosts(struct leaf *leaves, uint32_t n)
+{
+	uint64_t all = 0, sum = 0;
+
+	qsort(leaves, n, sizeof(*leaves), by_hosts);
+	for (uint32_t i = 0; i < n; i++)
+		all += leaves[i].hosts;
+	for (uint32_t i = 0; i < n; i++) {
+		sum += leaves[i].hosts;
+		if (2 * sum >= all)
+			return leaves[i].hosts;
+	}
+	return 0;
+}
+
+/* Those with few hosts are left out: a spine may have some, too. If that is what they are, levels
+ * will tell. But where most leaves hang on one spine, the others do as well. Returns how many are
+ * left. */
+static uint32_t leave_out_few(const struct shape *s, struct leaf *leaves, uint32_t n)
+{
+	uint32_t usual = usual_hosts(leaves, n), hanging = 0, kept = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		hanging += only_neighbour(s, leaves[i].v) != FABRIC_NONE;
+	for (uint32_t i = 0; i < n; i++)
+		if (2 * leaves[i].hosts > usual ||
+		    (2 * hanging >= n && only_neighbour(s, leaves[i].v) != FABRIC_NONE))
+			leaves[kept++] = leaves[i];
+	return kept;
+}
+
 /* Fills is_leaf by vertex, and returns how many hosts are at switches that are none. */
 static int find_leaves(struct shape *s, uint8_t *is_leaf, uint32_t *strays)
 {
@@ -104,6 +136,8 @@ static int find_leaves(struct shape *s, uint8_t *is_leaf, uint32_t *strays)
 		for (uint32_t v = 0; v < s->n; v++)
 			if (hosts[v] && !hangs_on_leaf(s, v, hosts, without))
 				leaves[n++] = (struct leaf){v, hosts[v]};
+		if (s->few_are_spines)
+			n = leave_out_few(s, leaves, n);
 		choose_leaves(s, leaves, n, is_leaf);
 		for (uint32_t i = 0; i < n; i++)
 			*strays += is_leaf[leaves[i].v] ? 0 : leaves[i].hosts;
@@ -112,6 +146,14 @@ static int find_leaves(struct shape *s, uint8_t *is_leaf, uint32_t *strays)
 	free(without);
 	free(hosts);
 	return ret;
+}
+
+void shape_add_hosts(struct shape *s)
+{
+	for (uint32_t v = 0; v < s->n; v++)
+		for (uint32_t i = s->adj_first[v]; s->is_leaf[v] && i < s->adj_first[v + 1]; i++)
+			if (shape_is_host(s, shape_peer(s, s->adj[i])))
+				s->level[shape_peer(s, s->adj[i])] = 0;
 }
 
 int shape_choose_hosts(struct shape *s)
@@ -124,11 +166,7 @@ int shape_choose_hosts(struct shape *s)
 	/* Where that is no exception it is no fat tree; the levels will show it. */
 	if (strays > hosts / 3)
 		memset(s->is_leaf, 1, s->n);
-	for (uint32_t v = 0; v < s->n; v++)
-		for (uint32_t i = s->adj_first[v]; shape_is_host(s, v) && i < s->adj_first[v + 1];
-		     i++)
-			if (s->is_leaf[shape_peer(s, s->adj[i])])
-				s->level[v] = 0;
+	shape_add_hosts(s);
 	return ret;
 }
 
@@ -173,7 +211,7 @@ static bool is_stray(const struct shape *s, const struct hanging *h, uint32_t v)
 
 	if (l == 0)
 		return false;
-	return shape_hosts_at(s, v) ? h->joined[l] > 0 : 2 * h->with[l - 1] < h->all[l - 1];
+	return 2 * h->with[l - 1] < h->all[l - 1] || (shape_hosts_at(s, v) && h->joined[l]);
 }
 
 int shape_leave_out_strays(struct shape *s, bool *found)

@@ -233,6 +233,9 @@ int shape_levels(struct shape *s)
 		ret = lower_hollows(s);
 	}
 	free(queue);
+	for (uint32_t v = 0; v < s->n; v++)
+		s->is_leaf[v] |= !shape_is_host(s, v) && s->level[v] == 1;
+	shape_add_hosts(s);
 	if (!ret)
 		ret = sort_by_level(s);
 	return ret ? ret : check_levels(s);
