@@ -17,9 +17,8 @@ static const char route_help[] =
 	"Usage: weft fabric route --pgft SPEC | --topology FILE [OPTIONS]\n"
 	"\n"
 	"Computes the tables of all switches. Where nodes or cables are missing they lead around\n"
-	"them, up and then down only, so that they can not deadlock. Without --opensm or --lfts "
-	"only\n"
-	"a summary is printed.\n"
+	"them, up and then down only, so that they can not deadlock. Tables that are written lead\n"
+	"also to what is beside the tree. Without --opensm or --lfts only a summary is printed.\n"
 	"\n"
 	"Options:\n" CLI_FABRIC_TREE_HELP CLI_FABRIC_ROUTE_HELP
 	"  --opensm DIR       write DIR/lfts (opensm -R file -U lfts), DIR/guid2lid (into its\n"

@@ -106,6 +106,37 @@ fabric draw --pgft '2;4,4;1,2;1,2' --cps shift -o "$tmp/x.html"
 check_code 0
 check_true grep -q '"stages":\[{"name":"1 of 15"' "$tmp/x.html"
 
+# ---- beside the tree ----
+awk '/^Switch/ { sub(/[0-9]+/, 36) } { print }
+	END {
+		printf "Ca 1 \"H-f0\" # \"admin HCA-1\"\n[1](f1) \"S-0002c90200000010\"[30]\n"
+		printf "Switch 36 \"S-e0\" # \"edge\"\n[1] \"S-0002c90100000020\"[30]\n"
+		printf "Ca 2 \"H-f4\" # \"gw(1)\"\n[2](f6) \"S-e0\"[2]\n"
+		for (i = 1; i <= 4; i++)
+			printf "Ca 1 \"H-d%d\" # \"Mellanox Technologies Aggregation Node\"\n" \
+				"[1](c%d) \"S-0002c901000000%d0\"[36]\n", i, i, i
+	}' "$tmp/net" >"$tmp/beside"
+fabric check --topology "$tmp/beside"
+check_code 1
+check_has "$out" "2;4,4;1,2;1,2: 16 hosts, 6 switches"
+check_has "$out" "defect: switch edge has cables to only one switch, s1.1: it is no part of the tree"
+check_has "$out" "beside the tree: switch 'edge' at port 30 of switch 's1.1'"
+check_has "$out" "beside the tree: host 'admin' at port 30 of switch 's2.0'"
+check_has "$out" "beside the tree: host 'gw(1)' at port 2 of switch 'edge'"
+check_has "$out" "beside the tree: 4 aggregation nodes, inside of switches"
+fabric check --topology "$tmp/beside" --json
+check_eq "$(grep -c "' at port " <<<"$out")" 3
+fabric route --topology "$tmp/beside" --opensm "$tmp/beside.d"
+check_code 0
+check_eq "$(grep -c '^Unicast' "$tmp/beside.d/lfts")" 7
+check_eq "$(grep -c '^0x' "$tmp/beside.d/guid2lid")" 29
+check_eq "$(grep -c . "$tmp/beside.d/cas")" 16
+# Only hosts at spines and aggregation nodes: nothing is wrong.
+sed '/^Switch 36 "S-e0"/,$d' "$tmp/beside" >"$tmp/admin"
+fabric check --topology "$tmp/admin"
+check_code 0
+check_has "$out" "a whole real-life fat tree"
+
 # ---- bad input: one sentence, exit code 2 ----
 bad() { # WORDS that the sentence has; ARGUMENTS
 	local words=$1
