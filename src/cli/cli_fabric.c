@@ -151,11 +151,15 @@ out:
 /* A node or a cable. Cables are joined names; a name may have a '-' itself. */
 static int leave_out(struct cli_fabric *f, const char *name)
 {
+	const uint32_t *hosts;
+	uint32_t node, count = fabric_tree_machine(&f->tree, name, &hosts);
 	struct fabric_cable c;
-	uint32_t node;
-	int err;
+	int err = 0;
 
-	if (!fabric_tree_find(&f->tree, name, &node))
+	if (count > 1)
+		for (uint32_t i = 0; !err && i < count; i++)
+			err = fabric_tree_remove(&f->tree, hosts[i]);
+	else if (!fabric_tree_find(&f->tree, name, &node))
 		err = fabric_tree_remove(&f->tree, node);
 	else if (!fabric_find_cable(&f->tree.pgft, name, &c))
 		err = fabric_tree_cut(&f->tree, fabric_cable_number(&f->tree.pgft, &c));

@@ -55,16 +55,10 @@ static bool is_plain(const char *name)
 	return true;
 }
 
-/* Where the ports of a host are end-ports by themselves, they are called host/2: to a launcher it
- * is the same host. */
+/* Ranks run on machines, whichever of their adapters and ports it is. */
 static int host_name(const struct writer *w, uint32_t host, char name[FABRIC_TREE_NAME_MAX])
 {
-	char *port;
-
-	fabric_tree_name(w->t, host, name);
-	port = w->t->by_port ? strrchr(name, '/') : NULL;
-	if (port)
-		*port = '\0';
+	fabric_tree_machine_name(w->t, host, name);
 	if (is_plain(name))
 		return 0;
 	return fabric_refuse(
@@ -74,27 +68,52 @@ static int host_name(const struct writer *w, uint32_t host, char name[FABRIC_TRE
 		host, fabric_quote(name).text);
 }
 
-/* Two ranks of a host, one for each of its ports, must not be bound to the same core. */
+static int ascending(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Two ranks of a machine, one for each of its adapters or ports, must not be bound to the same
+ * core. */
 static uint32_t slot_of(const struct writer *w, uint32_t host)
 {
-	uint32_t port = w->t->by_port ? w->t->lower_port[host] : 0;
+	char name[FABRIC_TREE_NAME_MAX];
+	const uint32_t *hosts, *own;
+	uint32_t n;
 
-	return port ? port - 1 : 0;
+	fabric_tree_machine_name(w->t, host, name);
+	n = fabric_tree_machine(w->t, name, &hosts);
+	own = n ? bsearch(&host, hosts, n, sizeof(*hosts), ascending) : NULL;
+	return own ? (uint32_t)(own - hosts) : 0;
+}
+
+static bool same_machine(const struct writer *w, uint32_t a, uint32_t b)
+{
+	char x[FABRIC_TREE_NAME_MAX], y[FABRIC_TREE_NAME_MAX];
+
+	fabric_tree_machine_name(w->t, a, x);
+	fabric_tree_machine_name(w->t, b, y);
+	return !strcmp(x, y);
 }
 
 /* ---- rank by rank ---- */
 
 static void write_rank(const struct writer *w, uint32_t rank, const char *name)
 {
+	char own[FABRIC_TREE_NAME_MAX];
+
 	switch (w->kind) {
 	case FABRIC_LAUNCH_RANKFILE:
 		fprintf(w->to, "rank %u=%s slot=%u\n", rank, name, slot_of(w, w->hosts[rank]));
 		break;
-	case FABRIC_LAUNCH_OPENMPI:
-		fprintf(w->to, "%s slots=1\n", name);
-		break;
 	case FABRIC_LAUNCH_MPICH:
 		fprintf(w->to, "%s:1\n", name);
+		break;
+	case FABRIC_LAUNCH_NAMES:
+		fabric_tree_name(w->t, w->hosts[rank], own);
+		fprintf(w->to, "%s\n", own);
 		break;
 	default:
 		fprintf(w->to, "%s\n", name);
@@ -115,6 +134,48 @@ static int write_ranks(const struct writer *w)
 	return 0;
 }
 
+/* To Open MPI each line is a node of its own only if it names another one: all ranks of a machine
+ * have to be together. seen: by host, the first of a machine stands for all. */
+static int write_slots(const struct writer *w, uint8_t *seen)
+{
+	char name[FABRIC_TREE_NAME_MAX];
+	uint32_t next, n;
+
+	for (uint32_t r = 0; r < w->count; r = next) {
+		int ret = host_name(w, w->hosts[r], name);
+		const uint32_t *hosts;
+
+		if (ret)
+			return ret;
+		next = r + 1;
+		while (next < w->count && same_machine(w, w->hosts[r], w->hosts[next]))
+			next++;
+		n = fabric_tree_machine(w->t, name, &hosts);
+		if (n > 1 && seen[hosts[0]]++)
+			return fabric_refuse(
+				w->why, w->why_size,
+				"ranks of %s are not together, which a hostfile of Open MPI can "
+				"not say: rank %u is again there; expected --as openmpi-rankfile",
+				fabric_quote(name).text, r);
+		fprintf(w->to, "%s slots=%u\n", name, next - r);
+	}
+	return 0;
+}
+
+static int write_hostfile(const struct writer *w)
+{
+	uint8_t *seen = calloc(fabric_hosts(&w->t->pgft), 1);
+	int ret;
+
+	if (!seen) {
+		fabric_refuse(w->why, w->why_size, "no memory for %u hosts", w->count);
+		return -ENOMEM;
+	}
+	ret = write_slots(w, seen);
+	free(seen);
+	return ret;
+}
+
 /* ---- OpenSM ---- */
 
 /* The one that it has in the network, else the one that our tables would give it. */
@@ -129,10 +190,9 @@ static int write_ca(const struct writer *w, uint32_t host)
 {
 	char name[FABRIC_TREE_NAME_MAX];
 	uint32_t lid = lid_of(w, host);
-	int ret = host_name(w, host, name);
 
-	if (ret)
-		return ret;
+	/* Any name will do: it is the rest of the line. */
+	fabric_tree_machine_name(w->t, host, name);
 	if (lid > FABRIC_LID_MAX)
 		return fabric_refuse(w->why, w->why_size,
 				     "host %s would have LID %u; the last is %u", name, lid,
@@ -176,13 +236,6 @@ static int write_ca_order(const struct writer *w)
 }
 
 /* ---- Slurm's topology ---- */
-
-static int ascending(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
 
 /* The leaf of a host that it is most naturally known by: with several, the first that is there. A
  * name that Slurm would not read is replaced by the one that the tuple gives. */
@@ -237,21 +290,45 @@ static uint32_t write_subtree(const struct writer *w, const uint32_t *sorted, ui
 	return i;
 }
 
-static int write_topology(const struct writer *w)
+/* To Slurm a machine is at one leaf: that of the first of its hosts that take part. seen: by host,
+ * the first of a machine stands for all. */
+static uint32_t keep_machines(const struct writer *w, uint32_t *sorted, uint8_t *seen)
+{
+	char name[FABRIC_TREE_NAME_MAX];
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < w->count; i++) {
+		const uint32_t *hosts;
+
+		fabric_tree_machine_name(w->t, sorted[i], name);
+		if (fabric_tree_machine(w->t, name, &hosts) < 2 || !seen[hosts[0]]++)
+			sorted[kept++] = sorted[i];
+		else
+			seen[hosts[0]] = 1;
+	}
+	return kept;
+}
+
+static int write_topology(struct writer *w)
 {
 	uint32_t *sorted = malloc((w->count ? w->count : 1) * sizeof(*sorted));
+	uint8_t *seen = calloc(fabric_hosts(&w->t->pgft), 1);
 	int ret = 0;
 
-	if (!sorted) {
+	if (!sorted || !seen) {
+		free(sorted);
+		free(seen);
 		fabric_refuse(w->why, w->why_size, "no memory to sort %u hosts", w->count);
 		return -ENOMEM;
 	}
 	memcpy(sorted, w->hosts, w->count * sizeof(*sorted));
 	qsort(sorted, w->count, sizeof(*sorted), ascending);
+	w->count = keep_machines(w, sorted, seen);
 	for (uint32_t l = 1; l <= w->t->pgft.h; l++)
 		for (uint32_t i = 0; !ret && i < w->count;)
 			i = write_subtree(w, sorted, i, l, &ret);
 	free(sorted);
+	free(seen);
 	return ret;
 }
 
@@ -266,6 +343,8 @@ int fabric_launch_write(FILE *to, enum fabric_launch kind, const struct fabric_t
 		ret = write_ca_order(&w);
 	else if (kind == FABRIC_LAUNCH_TOPOLOGY)
 		ret = write_topology(&w);
+	else if (kind == FABRIC_LAUNCH_OPENMPI)
+		ret = write_hostfile(&w);
 	else
 		ret = write_ranks(&w);
 	if (ret || (fflush(to) == 0 && !ferror(to)))

@@ -34,8 +34,10 @@ struct fabric_net_node {
 	const char *id;   /* as quoted, such as S-0002c90100000040 */
 	const char *desc; /* as the text has it; "" if it has none */
 	/* What people call it: of a host, the first word of its description, for they have the form
-	 * "node17 HCA-1"; else all of it; the id, if others are called the same. */
+	 * "node17 HCA-1"; if others are called the same, all of it, as node17/HCA-1; and the id if
+	 * that is the same, too. */
 	const char *name;
+	const char *host; /* and without the adapter: node17 */
 	enum fabric_net_kind kind;
 	uint32_t line;
 	uint32_t n_ports;      /* that it has */

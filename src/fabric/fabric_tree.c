@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric_net.h"
+#include "fabric_tree_in.h"
 
 void fabric_tree_init(struct fabric_tree *t, const struct fabric_pgft *pgft)
 {
@@ -115,13 +115,6 @@ uint32_t fabric_tree_cable_at(const struct fabric_tree *t, uint32_t node, uint32
 
 /* ---- GUIDs and LIDs ---- */
 
-#define TUPLE_GUID UINT64_C(0x0002c90000000000)
-
-static const struct fabric_net_node *net_node(const struct fabric_tree *t, uint32_t node)
-{
-	return t->net_node[node] != FABRIC_NONE ? &t->net->nodes[t->net_node[node]] : NULL;
-}
-
 /* The port by which a host is addressed: the first that has a cable, gone by now or not. */
 static const struct fabric_net_port *host_port(const struct fabric_tree *t, uint32_t host)
 {
@@ -143,9 +136,9 @@ uint64_t fabric_tree_guid(const struct fabric_tree *t, uint32_t node)
 	struct fabric_node n;
 
 	if (t->net)
-		return net_node(t, node) ? net_node(t, node)->guid : 0;
+		return tree_net_node(t, node) ? tree_net_node(t, node)->guid : 0;
 	n = fabric_node(&t->pgft, node);
-	return TUPLE_GUID | (uint64_t)n.level << 32 | ((uint64_t)n.index + 1) << 4;
+	return TREE_TUPLE_GUID | (uint64_t)n.level << 32 | ((uint64_t)n.index + 1) << 4;
 }
 
 uint64_t fabric_tree_port_guid(const struct fabric_tree *t, uint32_t node)
@@ -162,7 +155,7 @@ uint64_t fabric_tree_port_guid(const struct fabric_tree *t, uint32_t node)
 
 uint32_t fabric_tree_lid(const struct fabric_tree *t, uint32_t node, uint32_t *lmc)
 {
-	const struct fabric_net_node *n = t->net ? net_node(t, node) : NULL;
+	const struct fabric_net_node *n = t->net ? tree_net_node(t, node) : NULL;
 	const struct fabric_net_port *port;
 
 	*lmc = 0;
@@ -181,187 +174,10 @@ uint32_t fabric_tree_ports(const struct fabric_tree *t, uint32_t node)
 {
 	struct fabric_node n;
 
-	if (t->net && net_node(t, node))
-		return net_node(t, node)->n_ports;
+	if (t->net && tree_net_node(t, node))
+		return tree_net_node(t, node)->n_ports;
 	n = fabric_node(&t->pgft, node);
 	return fabric_down_ports(&t->pgft, n.level) + fabric_up_ports(&t->pgft, n.level);
-}
-
-/* ---- names ---- */
-
-void fabric_tree_name(const struct fabric_tree *t, uint32_t node, char name[FABRIC_TREE_NAME_MAX])
-{
-	const struct fabric_net_node *n = t->net ? net_node(t, node) : NULL;
-
-	if (!n)
-		fabric_name(fabric_node(&t->pgft, node), name);
-	else if (t->by_port && node < fabric_hosts(&t->pgft) && n->count > 1)
-		snprintf(name, FABRIC_TREE_NAME_MAX, "%.72s/%u", n->name, t->lower_port[node]);
-	else
-		snprintf(name, FABRIC_TREE_NAME_MAX, "%s", n->name);
-}
-
-struct name_entry {
-	const char *name;
-	uint32_t node;
-};
-
-struct guid_entry {
-	uint64_t guid;
-	uint32_t node;
-};
-
-struct fabric_tree_index {
-	struct name_entry *names;
-	struct guid_entry *guids;
-	uint32_t n_names, n_guids;
-};
-
-/* As they are printed, a name is cut off at FABRIC_TREE_NAME_MAX. */
-static int compare_names(const char *a, const char *b)
-{
-	return strncmp(a, b, FABRIC_TREE_NAME_MAX - 1);
-}
-
-static int by_name(const void *a, const void *b)
-{
-	const struct name_entry *x = a, *y = b;
-	int c = compare_names(x->name, y->name);
-
-	return c ? c : (x->node > y->node) - (x->node < y->node);
-}
-
-static int by_guid(const void *a, const void *b)
-{
-	const struct guid_entry *x = a, *y = b;
-
-	if (x->guid != y->guid)
-		return (x->guid > y->guid) - (x->guid < y->guid);
-	return (x->node > y->node) - (x->node < y->node);
-}
-
-int fabric_tree_make_index(struct fabric_tree *t)
-{
-	uint32_t n = fabric_nodes(&t->pgft);
-	struct fabric_tree_index *x = calloc(1, sizeof(*x));
-
-	t->index = x;
-	if (!x)
-		return -ENOMEM;
-	x->names = malloc(n * sizeof(*x->names));
-	x->guids = malloc(2 * (size_t)n * sizeof(*x->guids));
-	if (!x->names || !x->guids)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct fabric_net_node *node = net_node(t, i);
-		uint64_t port = node ? fabric_tree_port_guid(t, i) : 0;
-
-		if (!node)
-			continue;
-		x->names[x->n_names++] = (struct name_entry){node->name, i};
-		x->guids[x->n_guids++] = (struct guid_entry){node->guid, i};
-		if (port && port != node->guid)
-			x->guids[x->n_guids++] = (struct guid_entry){port, i};
-	}
-	qsort(x->names, x->n_names, sizeof(*x->names), by_name);
-	qsort(x->guids, x->n_guids, sizeof(*x->guids), by_guid);
-	return 0;
-}
-
-/* The first of that name, FABRIC_NONE: none. */
-static uint32_t find_name(const struct fabric_tree_index *x, const char *name)
-{
-	uint32_t lo = 0, hi = x->n_names;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (compare_names(x->names[mid].name, name) < 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < x->n_names && !compare_names(x->names[lo].name, name) ? lo : FABRIC_NONE;
-}
-
-/* node17/2: by adapter and port. */
-static uint32_t find_name_of_port(const struct fabric_tree *t, const char *text)
-{
-	const char *slash = strrchr(text, '/');
-	char name[FABRIC_TREE_NAME_MAX], again[FABRIC_TREE_NAME_MAX];
-	uint32_t at;
-
-	if (!t->by_port || !slash || slash - text >= FABRIC_TREE_NAME_MAX)
-		return FABRIC_NONE;
-	snprintf(name, sizeof(name), "%.*s", (int)(slash - text), text);
-	at = find_name(t->index, name);
-	for (; at < t->index->n_names && !compare_names(t->index->names[at].name, name); at++) {
-		fabric_tree_name(t, t->index->names[at].node, again);
-		if (!strcmp(again, text))
-			return t->index->names[at].node;
-	}
-	return FABRIC_NONE;
-}
-
-static uint32_t find_guid(const struct fabric_tree *t, const char *text)
-{
-	const struct fabric_tree_index *x = t->index;
-	uint64_t guid;
-	char *end;
-	struct fabric_node n;
-
-	if (text[0] != '0' || (text[1] != 'x' && text[1] != 'X') || text[2] == '-')
-		return FABRIC_NONE;
-	errno = 0;
-	guid = strtoull(text, &end, 16);
-	if (errno || *end || end == text + 2 || !guid)
-		return FABRIC_NONE;
-	if (!t->net) {
-		uint64_t index = (guid & UINT32_MAX) >> 4, port = guid & 15;
-
-		n.level = guid >> 32 & 0xff;
-		n.index = (uint32_t)index - 1;
-		if ((guid ^ TUPLE_GUID) >> 40 || n.level > t->pgft.h || index == 0 ||
-		    n.index >= t->pgft.nodes[n.level] || port > (n.level ? 0 : 1))
-			return FABRIC_NONE;
-		return fabric_number(&t->pgft, n);
-	}
-	for (uint32_t lo = 0, hi = x->n_guids; lo < hi;) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (x->guids[mid].guid == guid && (mid == lo || x->guids[mid - 1].guid != guid))
-			return x->guids[mid].node;
-		if (x->guids[mid].guid < guid)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return FABRIC_NONE;
-}
-
-int fabric_tree_find(const struct fabric_tree *t, const char *name, uint32_t *node)
-{
-	struct fabric_node n;
-	uint32_t found = FABRIC_NONE;
-
-	if (t->net) {
-		found = find_name(t->index, name);
-		if (found != FABRIC_NONE)
-			found = t->index->names[found].node;
-		else
-			found = find_name_of_port(t, name);
-	}
-	if (found == FABRIC_NONE)
-		found = find_guid(t, name);
-	if (found == FABRIC_NONE && !fabric_find(&t->pgft, name, &n)) {
-		found = fabric_number(&t->pgft, n);
-		if (t->net && !net_node(t, found))
-			found = FABRIC_NONE;
-	}
-	if (found == FABRIC_NONE)
-		return -ENOENT;
-	*node = found;
-	return 0;
 }
 
 void fabric_tree_free(struct fabric_tree *t)
@@ -378,6 +194,7 @@ void fabric_tree_free(struct fabric_tree *t)
 	if (t->index) {
 		free(t->index->names);
 		free(t->index->guids);
+		free(t->index->machines);
 	}
 	free(t->index);
 	*t = (struct fabric_tree){0};

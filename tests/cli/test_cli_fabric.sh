@@ -137,6 +137,51 @@ fabric check --topology "$tmp/admin"
 check_code 0
 check_has "$out" "a whole real-life fat tree"
 
+# ---- machines with two adapters ----
+# h0 and h4 are n0's, h1 and h5 n1's, h8 and h9 n2's; h12 has a strange name.
+sed 's/"h0"/"n0 mlx5_0"/; s/"h4"/"n0 mlx5_1"/; s/"h1"/"n1 mlx5_0"/; s/"h5"/"n1 mlx5_1"/
+	s/"h8"/"n2 HCA-1"/; s/"h9"/"n2 HCA-2"/; s/"h12"/"gw(1)"/' "$tmp/net" >"$tmp/two"
+fabric check --topology "$tmp/two"
+check_code 0
+fabric order --topology "$tmp/two"
+check_code 2
+check_has "$err" "host 12 is called 'gw(1)', which no launcher would read"
+fabric route --topology "$tmp/two" --opensm "$tmp/two.d"
+check_code 0
+check_has "$(cat "$tmp/two.d/ca-order")" $'0x000d\tgw(1)'
+two() { fabric order --topology "$tmp/two" --hosts "$tmp/job" "$@"; }
+printf 'n0\nh2\nn2\n' >"$tmp/job"
+two
+check_code 0
+check_eq "$out" "$(printf 'n0/mlx5_0\nh2\nn0/mlx5_1\nn2/HCA-1\nn2/HCA-2')"
+cp "$tmp/out" "$tmp/names"
+two --order "file:$tmp/names"
+check_eq "$out" "$(cat "$tmp/names")"
+two --order "file:$tmp/job"
+check_eq "$out" "$(printf 'n0/mlx5_0\nn0/mlx5_1\nh2\nn2/HCA-1\nn2/HCA-2')"
+two --order "file:$tmp/job" --as openmpi
+check_eq "$out" "$(printf 'n0 slots=2\nh2 slots=1\nn2 slots=2')"
+two --as openmpi
+check_code 2
+check_has "$err" "ranks of 'n0' are not together"
+two --as openmpi-rankfile
+check_eq "$out" "$(printf 'rank %s slot=%s\n' 0=n0 0 1=h2 0 2=n0 1 3=n2 0 4=n2 1)"
+two --as mpich
+check_eq "$out" "$(printf '%s:1\n' n0 h2 n0 n2 n2)"
+two --as slurm-topology
+check_eq "$out" "$(printf 'SwitchName=%s\n' 's1.0 Nodes=n0,h2' 's1.2 Nodes=n2' 't2.0 Switches=s1.0,s1.2')"
+printf 'n0/mlx5_1\nn1\n' >"$tmp/job"
+two
+check_eq "$out" "$(printf '%s\n' n1/mlx5_0 n0/mlx5_1 n1/mlx5_1)"
+fabric check --topology "$tmp/two" --without n0
+check_has "$out" "missing: 2 nodes"
+fabric check --topology "$tmp/two" --without "n0 mlx5_1"
+check_has "$out" "missing: 1 nodes"
+printf 'n0\nn1\nn0\n' >"$tmp/job"
+two
+check_code 2
+check_has "$err" "line 3 of"
+
 # ---- bad input: one sentence, exit code 2 ----
 bad() { # WORDS that the sentence has; ARGUMENTS
 	local words=$1

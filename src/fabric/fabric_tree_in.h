@@ -1,0 +1,35 @@
+/* Between the parts of fabric_tree: nodes and ports (fabric_tree.c), and what they are called
+ * (fabric_tree_names.c). */
+#ifndef WEFT_FABRIC_TREE_IN_H
+#define WEFT_FABRIC_TREE_IN_H
+
+#include "fabric_net.h"
+#include "fabric_tree.h"
+
+#define TREE_TUPLE_GUID UINT64_C(0x0002c90000000000)
+
+static inline const struct fabric_net_node *tree_net_node(const struct fabric_tree *t,
+							  uint32_t node)
+{
+	return t->net_node[node] != FABRIC_NONE ? &t->net->nodes[t->net_node[node]] : NULL;
+}
+
+struct tree_name {
+	const char *name;
+	uint32_t node;
+};
+
+struct tree_guid {
+	uint64_t guid;
+	uint32_t node;
+};
+
+struct fabric_tree_index {
+	struct tree_name *names;
+	struct tree_guid *guids;
+	uint32_t n_names, n_guids;
+	/* Hosts by the machine that they belong to, those of one by number. */
+	uint32_t *machines, n_machines;
+};
+
+#endif
