@@ -43,7 +43,7 @@ static const char help_tail[] =
 	"  weft fabric sim --pgft \"2;18,18;1,9;1,2\" --cps recdbl --bytes 64K\n"
 	"  weft fabric draw --pgft \"2;12,12;1,6;1,2\" --cps drc:12 -o tree.html\n"
 	"\n"
-	"Exit codes: 0 done; 1 it is no (whole) fat tree, or could not be written; 2 wrong usage "
+	"Exit codes: 0 done; 1 it is no whole fat tree, or could not be written; 2 wrong usage "
 	"or\n"
 	"input. Files to read may be '-', standard input. Manual page: weft-fabric(1).\n";
 
@@ -126,10 +126,9 @@ static int open_topology(struct cli_fabric *f, const char *path)
 		err = fabric_net_read(net, from, fabric_file_name(path), why, sizeof(why));
 	if (err) {
 		code = cli_failed(err, "%s", why);
-	} else if (fabric_shape(&f->tree, net, &f->defects, why, sizeof(why))) {
-		cli_error("%s: %s", fabric_file_name(path), why);
+	} else if ((err = fabric_shape(&f->tree, net, &f->defects, why, sizeof(why)))) {
+		code = cli_failed(err, "%s", why);
 		fabric_net_free(net);
-		code = CLI_FAILED;
 	} else {
 		net = NULL; /* the tree's */
 		code = CLI_OK;
@@ -141,11 +140,15 @@ static int open_topology(struct cli_fabric *f, const char *path)
 
 static int leave_out(struct cli_fabric *f, const char *name)
 {
-	uint32_t node, cable;
+	const uint32_t *hosts;
+	uint32_t node, cable, count = fabric_tree_machine(&f->tree, name, &hosts);
 	char why[512];
-	int err;
+	int err = 0;
 
-	if (!fabric_tree_find(&f->tree, name, &node))
+	if (count > 1)
+		for (uint32_t i = 0; !err && i < count; i++)
+			err = fabric_tree_remove(&f->tree, hosts[i]);
+	else if (!fabric_tree_find(&f->tree, name, &node))
 		err = fabric_tree_remove(&f->tree, node);
 	else if (!fabric_tree_find_cable(&f->tree, name, &cable, why, sizeof(why)))
 		err = fabric_tree_cut(&f->tree, cable);

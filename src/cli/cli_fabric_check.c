@@ -6,8 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "fabric_beside.h"
 #include "fabric_net.h"
 #include "fabric_rlft.h"
+#include "fabric_text.h"
 
 static const char check_help[] =
 	"Usage: weft fabric check --pgft SPEC | --topology FILE [OPTIONS]\n"
@@ -15,7 +17,9 @@ static const char check_help[] =
 	"Says which fat tree a fabric is, whatever the order of its cabling; what is missing or\n"
 	"plugged in wrongly, by name; whether it is a real-life fat tree, on which D-Mod-K has no\n"
 	"hot spots, and if not, which rule is broken where; and whether every host reaches every\n"
-	"other. Exit code 1: something of this is wrong.\n"
+	"other. Exit code 1: something of this is wrong. What is beside the tree, such as "
+	"managers\n"
+	"at spines and aggregation nodes, is named, and not wrong.\n"
 	"\n"
 	"Options:\n" CLI_FABRIC_TREE_HELP "  --json             print JSON\n"
 	"  -h, --help         this text\n"
@@ -57,25 +61,122 @@ static json_t *rules(const struct fabric_rlft *r)
 	return list;
 }
 
-static void print_json(const struct cli_fabric *f, const struct fabric_rlft *r, uint64_t lost)
+/* ---- beside the tree ---- */
+
+static void say(json_t *list, const char *what, const char *name, const struct fabric_net *net,
+		const struct fabric_net_port *at)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s %s at port %u of switch %s", what, fabric_quote(name).text,
+		 at->peer_port, fabric_quote(net->nodes[at->peer].name).text);
+	json_array_append_new(list, cli_json_text(text));
+}
+
+/* Where a switch hangs: the first of its cables that leads nearer to the tree. */
+static void say_switch(json_t *list, const struct fabric_beside *b, const struct fabric_net *net,
+		       uint32_t node)
+{
+	const struct fabric_net_node *n = &net->nodes[node];
+
+	for (uint32_t i = n->first; i < n->first + n->count; i++)
+		if (b->number[net->ports[i].peer] < b->number[node]) {
+			say(list, "switch", n->name, net, &net->ports[i]);
+			return;
+		}
+}
+
+static const struct fabric_net_node *owner(const struct fabric_net *net, uint32_t place)
+{
+	const struct fabric_net_port *p = &net->ports[place];
+
+	return &net->nodes[net->ports[fabric_net_find_port(net, p->peer, p->peer_port)].peer];
+}
+
+static void say_port(json_t *list, const struct fabric_net *net, uint32_t place)
+{
+	const struct fabric_net_port *p = &net->ports[place];
+	const struct fabric_net_node *n = owner(net, place);
+	char what[40] = "host";
+
+	if (n->kind == FABRIC_NET_ROUTER)
+		snprintf(what, sizeof(what), "router");
+	if (n->count > 1)
+		snprintf(what, sizeof(what), "port %u of %s", p->number,
+			 n->kind == FABRIC_NET_ROUTER ? "router" : "host");
+	say(list, what, n->name, net, p);
+}
+
+/* A sentence for each; aggregation nodes, of which every switch may have one, are counted. */
+static json_t *beside_of(const struct fabric_tree *t)
+{
+	struct fabric_beside b;
+	uint32_t inside = 0, last = 0;
+	json_t *list;
+
+	if (fabric_beside_find(&b, t))
+		return NULL;
+	list = json_array();
+	for (uint32_t i = 0; i < b.n_switches; i++)
+		say_switch(list, &b, t->net, b.switches[i]);
+	for (uint32_t i = 0; i < b.n_ports; i++) {
+		if (!fabric_beside_is_inside(owner(t->net, b.ports[i]))) {
+			say_port(list, t->net, b.ports[i]);
+			continue;
+		}
+		inside++;
+		last = b.ports[i];
+	}
+	if (inside == 1)
+		say(list, "aggregation node", owner(t->net, last)->name, t->net,
+		    &t->net->ports[last]);
+	else if (inside)
+		json_array_append_new(
+			list, json_sprintf("%u aggregation nodes, inside of switches", inside));
+	fabric_beside_free(&b);
+	return list;
+}
+
+/* Beyond so many nobody reads them; JSON has all. */
+#define BESIDE_SHOWN 20
+
+static void print_beside(const json_t *beside)
+{
+	size_t n = json_array_size(beside);
+
+	/* The last one may be the sum. */
+	for (size_t i = 0; i < n; i++) {
+		if (n > BESIDE_SHOWN && i == BESIDE_SHOWN - 1 && i + 1 < n) {
+			printf("beside the tree: ... and %zu more\n", n - 1 - i);
+			i = n - 1;
+		}
+		cli_say("beside the tree: %s\n", json_string_value(json_array_get(beside, i)));
+	}
+}
+
+/* ---- all of it ---- */
+
+static void print_json(const struct cli_fabric *f, const struct fabric_rlft *r, uint64_t lost,
+		       json_t *beside)
 {
 	const struct fabric_tree *t = &f->tree;
 	char tuple[FABRIC_TUPLE_MAX];
 	json_t *j;
 
 	fabric_pgft_print(&t->pgft, tuple);
-	j = json_pack("{s:s, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:o, s:b, s:o}", "pgft", tuple,
-		      "hosts", (json_int_t)fabric_hosts(&t->pgft), "switches",
+	j = json_pack("{s:s, s:I, s:I, s:I, s:b, s:I, s:I, s:I, s:I, s:o, s:O, s:b, s:o}", "pgft",
+		      tuple, "hosts", (json_int_t)fabric_hosts(&t->pgft), "switches",
 		      (json_int_t)(fabric_nodes(&t->pgft) - fabric_hosts(&t->pgft)), "cables",
 		      (json_int_t)fabric_cables(&t->pgft), "whole", fabric_tree_whole(t),
 		      "nodes_missing", (json_int_t)t->n_nodes_gone, "cables_missing",
 		      (json_int_t)t->n_cables_gone, "pairs_without_a_way", (json_int_t)lost,
 		      "n_defects", (json_int_t)f->defects.count, "defects", sentences(&f->defects),
-		      "rlft", r->count == 0, "rules_broken", rules(r));
+		      "beside", beside, "rlft", r->count == 0, "rules_broken", rules(r));
 	cli_print_json(j, 0);
 }
 
-static void print_text(const struct cli_fabric *f, const struct fabric_rlft *r, uint64_t lost)
+static void print_text(const struct cli_fabric *f, const struct fabric_rlft *r, uint64_t lost,
+		       const json_t *beside)
 {
 	const struct fabric_tree *t = &f->tree;
 	char tuple[FABRIC_TUPLE_MAX];
@@ -87,6 +188,7 @@ static void print_text(const struct cli_fabric *f, const struct fabric_rlft *r, 
 		cli_say("defect: %s\n", f->defects.text[i]);
 	if (f->defects.kept < f->defects.count)
 		printf("... and %u more\n", f->defects.count - f->defects.kept);
+	print_beside(beside);
 	if (!fabric_tree_whole(t))
 		printf("missing: %u nodes, %u cables\n", t->n_nodes_gone, t->n_cables_gone);
 	if (lost)
@@ -104,6 +206,7 @@ static int check(struct cli_fabric_args *a)
 	struct fabric_rlft r;
 	uint64_t lost = 0;
 	int code = cli_fabric_open(&f, a);
+	json_t *beside = NULL;
 
 	if (!code)
 		code = cli_fabric_routes(&f, a);
@@ -112,15 +215,20 @@ static int check(struct cli_fabric_args *a)
 		code = CLI_FAILED;
 	}
 	if (!code) {
+		beside = beside_of(&f.tree);
+		code = beside ? CLI_OK : cli_failed(-ENOMEM, "%s", strerror(ENOMEM));
+	}
+	if (!code) {
 		fabric_rlft_check(&f.tree.pgft, &r);
 		if (a->json)
-			print_json(&f, &r, lost);
+			print_json(&f, &r, lost, beside);
 		else
-			print_text(&f, &r, lost);
+			print_text(&f, &r, lost, beside);
 		code = cli_finish(r.count || lost || f.defects.count || !fabric_tree_whole(&f.tree)
 					  ? CLI_FAILED
 					  : CLI_OK);
 	}
+	json_decref(beside);
 	cli_fabric_close(&f);
 	return code;
 }

@@ -17,9 +17,10 @@ static const char route_help[] =
 	"Usage: weft fabric route --pgft SPEC | --topology FILE [OPTIONS]\n"
 	"\n"
 	"Computes the tables of all switches. Where nodes or cables are missing they lead around\n"
-	"them, up and then down only, so that they can not deadlock. Without --opensm or --lfts, "
-	"or\n"
-	"with --json, a summary is printed.\n"
+	"them, up and then down only, so that they can not deadlock. Tables that are written lead\n"
+	"also to what is beside the tree. Without --opensm or --lfts, or with --json, a summary "
+	"is\n"
+	"printed.\n"
 	"\n"
 	"Options:\n" CLI_FABRIC_TREE_HELP CLI_FABRIC_ROUTE_HELP
 	"  --opensm DIR       write DIR/lfts (opensm -R file -U lfts), DIR/guid2lid (into its\n"
@@ -205,43 +206,31 @@ static int write_files(const struct cli_fabric *f, const char *dir)
 	return code;
 }
 
-/* Nodes that are no part of the tree have no place in its tables: they would be cut off. */
-static int nobody_left_out(const struct cli_fabric *f)
+/* What is beside the tree is in the tables, too, as far as it can be reached. */
+static int warn_of_lost(const struct cli_fabric *f)
 {
-	const struct fabric_net *net = f->tree.net;
-	uint32_t nodes = fabric_nodes(&f->tree.pgft), left = 0, first = 0;
-	uint8_t *in = net ? calloc(net->n_nodes, 1) : NULL;
+	uint64_t lost;
+	int err = fabric_lft_lost(&f->tree, f->routes.rule.lmc, &lost);
 
-	if (!net)
-		return CLI_OK;
-	if (!in)
-		return cli_failed(-ENOMEM, "%s", strerror(ENOMEM));
-	for (uint32_t i = 0; i < nodes; i++)
-		if (f->tree.net_node[i] != FABRIC_NONE)
-			in[f->tree.net_node[i]] = 1;
-	for (uint32_t i = net->n_nodes; i-- > 0;)
-		if (!in[i]) {
-			left++;
-			first = i;
-		}
-	free(in);
-	if (!left)
-		return CLI_OK;
-	return cli_error(
-		"%u nodes are no part of the fat tree, '%s' is one: with these tables they "
-		"could not be reached; 'weft fabric check' may say more",
-		left, net->nodes[first].name);
+	if (err)
+		return cli_failed(err, "%s", strerror(-err));
+	if (lost)
+		cli_error("warning: between nodes beside the tree and others %" PRIu64
+			  " pairs have no way; 'weft fabric check' says what is missing",
+			  lost);
+	return CLI_OK;
 }
 
 static int write_opensm(const struct cli_fabric *f, const char *dir)
 {
-	int code = nobody_left_out(f);
 	char why[512];
+	int code;
 
-	if (code)
-		return code;
 	if (fabric_lft_check(&f->tree, f->routes.rule.lmc, why, sizeof(why)))
 		return cli_error("%s", why);
+	code = warn_of_lost(f);
+	if (code)
+		return code;
 	if (mkdir(dir, 0777) && errno != EEXIST)
 		return cli_failed(-EIO, "cannot make the directory %s: %s", dir, strerror(errno));
 	return write_files(f, dir);
@@ -249,15 +238,15 @@ static int write_opensm(const struct cli_fabric *f, const char *dir)
 
 static int write_lfts(const struct cli_fabric *f, const char *path)
 {
-	int code = nobody_left_out(f);
 	struct cli_file file;
 	char why[512];
+	int code;
 
-	if (code)
-		return code;
 	if (fabric_lft_check(&f->tree, f->routes.rule.lmc, why, sizeof(why)))
 		return cli_error("%s", why);
-	code = cli_create(&file, path);
+	code = warn_of_lost(f);
+	if (!code)
+		code = cli_create(&file, path);
 	return code ? code : cli_written(&file, fabric_lft_write(&f->routes, true, file.to), NULL);
 }
 

@@ -55,16 +55,10 @@ static bool is_plain(const char *name)
 	return true;
 }
 
-/* Where the ports of a host are end-ports by themselves, they are called host/2: to a launcher it
- * is the same host. */
+/* Ranks run on machines, whichever of their adapters and ports it is. */
 static void host_name(const struct writer *w, uint32_t host, char name[FABRIC_TREE_NAME_MAX])
 {
-	char *port;
-
-	fabric_tree_name(w->t, host, name);
-	port = w->t->by_port ? strrchr(name, '/') : NULL;
-	if (port)
-		*port = '\0';
+	fabric_tree_machine_name(w->t, host, name);
 }
 
 /* The one that it has in the network, else the one that our tables would give it. */
@@ -80,7 +74,8 @@ static int check_host(const struct writer *w, uint32_t host)
 	char name[FABRIC_TREE_NAME_MAX];
 
 	host_name(w, host, name);
-	if (!is_plain(name))
+	/* OpenSM takes any name: it is the rest of the line. */
+	if (w->kind != FABRIC_LAUNCH_OPENSM && !is_plain(name))
 		return fabric_refuse(
 			w->why, w->why_size,
 			"host %u is called %s, which no launcher would read; expected letters, "
@@ -93,27 +88,52 @@ static int check_host(const struct writer *w, uint32_t host)
 	return 0;
 }
 
-/* Two ranks of a host, one for each of its ports, must not be bound to the same core. */
+static int ascending(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* Two ranks of a machine, one for each of its adapters or ports, must not be bound to the same
+ * core. */
 static uint32_t slot_of(const struct writer *w, uint32_t host)
 {
-	uint32_t port = w->t->by_port ? w->t->lower_port[host] : 0;
+	char name[FABRIC_TREE_NAME_MAX];
+	const uint32_t *hosts, *own;
+	uint32_t n;
 
-	return port ? port - 1 : 0;
+	host_name(w, host, name);
+	n = fabric_tree_machine(w->t, name, &hosts);
+	own = n ? bsearch(&host, hosts, n, sizeof(*hosts), ascending) : NULL;
+	return own ? (uint32_t)(own - hosts) : 0;
+}
+
+static bool same_machine(const struct writer *w, uint32_t a, uint32_t b)
+{
+	char x[FABRIC_TREE_NAME_MAX], y[FABRIC_TREE_NAME_MAX];
+
+	host_name(w, a, x);
+	host_name(w, b, y);
+	return !strcmp(x, y);
 }
 
 /* ---- rank by rank ---- */
 
 static void write_rank(const struct writer *w, uint32_t rank, const char *name)
 {
+	char own[FABRIC_TREE_NAME_MAX];
+
 	switch (w->kind) {
 	case FABRIC_LAUNCH_RANKFILE:
 		fprintf(w->to, "rank %u=%s slot=%u\n", rank, name, slot_of(w, w->hosts[rank]));
 		break;
-	case FABRIC_LAUNCH_OPENMPI:
-		fprintf(w->to, "%s slots=1\n", name);
-		break;
 	case FABRIC_LAUNCH_MPICH:
 		fprintf(w->to, "%s:1\n", name);
+		break;
+	case FABRIC_LAUNCH_NAMES:
+		fabric_tree_name(w->t, w->hosts[rank], own);
+		fprintf(w->to, "%s\n", own);
 		break;
 	default:
 		fprintf(w->to, "%s\n", name);
@@ -128,6 +148,58 @@ static void write_ranks(const struct writer *w)
 		host_name(w, w->hosts[r], name);
 		write_rank(w, r, name);
 	}
+}
+
+/* ---- Open MPI's hostfile ---- */
+
+/* The first rank behind r that is on another machine. */
+static uint32_t next_machine(const struct writer *w, uint32_t r)
+{
+	uint32_t next = r + 1;
+
+	while (next < w->count && same_machine(w, w->hosts[r], w->hosts[next]))
+		next++;
+	return next;
+}
+
+/* To Open MPI each line is a node of its own only if it names another one: all ranks of a machine
+ * have to be together. seen: by host, the first of a machine stands for all. */
+static int check_together(const struct writer *w, uint8_t *seen)
+{
+	char name[FABRIC_TREE_NAME_MAX];
+
+	for (uint32_t r = 0; r < w->count; r = next_machine(w, r)) {
+		const uint32_t *hosts;
+
+		host_name(w, w->hosts[r], name);
+		if (fabric_tree_machine(w->t, name, &hosts) > 1 && seen[hosts[0]]++)
+			return fabric_refuse(
+				w->why, w->why_size,
+				"ranks of %s are not together, which a hostfile of Open MPI can "
+				"not say: rank %u is again there; expected --as openmpi-rankfile",
+				fabric_quote(name).text, r);
+	}
+	return 0;
+}
+
+static int write_hostfile(const struct writer *w)
+{
+	uint8_t *seen = calloc(fabric_hosts(&w->t->pgft), 1);
+	char name[FABRIC_TREE_NAME_MAX];
+	int ret;
+
+	if (!seen) {
+		fabric_refuse(w->why, w->why_size, "no memory for %u hosts", w->count);
+		return -ENOMEM;
+	}
+	ret = check_together(w, seen);
+	free(seen);
+	for (uint32_t r = 0, next; !ret && r < w->count; r = next) {
+		next = next_machine(w, r);
+		host_name(w, w->hosts[r], name);
+		fprintf(w->to, "%s slots=%u\n", name, next - r);
+	}
+	return ret;
 }
 
 /* ---- OpenSM ---- */
@@ -170,13 +242,6 @@ static void write_ca_order(const struct writer *w)
 }
 
 /* ---- Slurm's topology ---- */
-
-static int ascending(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
 
 /* The leaf of a host that it is most naturally known by: with several, the first that is there. A
  * name that Slurm would not read is replaced by the one that the tuple gives. */
@@ -231,20 +296,44 @@ static uint32_t write_subtree(const struct writer *w, const uint32_t *sorted, ui
 	return i;
 }
 
-static int write_topology(const struct writer *w)
+/* To Slurm a machine is at one leaf: that of the first of its hosts that take part. seen: by host,
+ * the first of a machine stands for all. */
+static uint32_t keep_machines(const struct writer *w, uint32_t *sorted, uint8_t *seen)
+{
+	char name[FABRIC_TREE_NAME_MAX];
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < w->count; i++) {
+		const uint32_t *hosts;
+
+		host_name(w, sorted[i], name);
+		if (fabric_tree_machine(w->t, name, &hosts) < 2 || !seen[hosts[0]]++)
+			sorted[kept++] = sorted[i];
+		else
+			seen[hosts[0]] = 1;
+	}
+	return kept;
+}
+
+static int write_topology(struct writer *w)
 {
 	uint32_t *sorted = malloc((w->count ? w->count : 1) * sizeof(*sorted));
+	uint8_t *seen = calloc(fabric_hosts(&w->t->pgft), 1);
 
-	if (!sorted) {
+	if (!sorted || !seen) {
+		free(sorted);
+		free(seen);
 		fabric_refuse(w->why, w->why_size, "no memory to sort %u hosts", w->count);
 		return -ENOMEM;
 	}
 	memcpy(sorted, w->hosts, w->count * sizeof(*sorted));
 	qsort(sorted, w->count, sizeof(*sorted), ascending);
+	w->count = keep_machines(w, sorted, seen);
 	for (uint32_t l = 1; l <= w->t->pgft.h; l++)
 		for (uint32_t i = 0; i < w->count;)
 			i = write_subtree(w, sorted, i, l);
 	free(sorted);
+	free(seen);
 	return 0;
 }
 
@@ -263,6 +352,8 @@ int fabric_launch_write(FILE *to, enum fabric_launch kind, const struct fabric_t
 		write_ca_order(&w);
 	else if (kind == FABRIC_LAUNCH_TOPOLOGY)
 		ret = write_topology(&w);
+	else if (kind == FABRIC_LAUNCH_OPENMPI)
+		ret = write_hostfile(&w);
 	else
 		write_ranks(&w);
 	return ret ? ret : fabric_flush(to);

@@ -1,6 +1,6 @@
 /* Orders as launchers and subnet managers read them.
  *
- *	names              a host per line, rank by rank
+ *	names              a host per line, rank by rank, as our own readers take it
  *	openmpi-rankfile   rank 0=host slot=0
  *	openmpi            hostfile of Open MPI: host slots=1
  *	mpich              hostfile of MPICH: host:1
@@ -12,7 +12,9 @@
  *	                   order is ascending, hosts that are left out are 0xFFFF<TAB>DUMMY, so that
  *	                   each leaf has the same number of lines
  *
- * Hosts are named as in the fabric (fabric_tree_name).
+ * Ranks run on machines (fabric_tree_machine_name): one with two adapters, which are two hosts
+ *here, is named twice, with slots 0 and 1 in a rankfile, and once in topology.conf, at its first
+ *leaf.
  */
 #ifndef WEFT_FABRIC_LAUNCH_H
 #define WEFT_FABRIC_LAUNCH_H
@@ -37,7 +39,8 @@ int fabric_launch_parse(enum fabric_launch *kind, const char *text, char *why, s
 /* hosts[r] is the host of rank r. LIDs are those of the network if it has any, otherwise those that
  * our tables give with this LMC (fabric_lft.h).
  * Returns 0; -EINVAL or -ENOMEM with one sentence in why, of a name that a launcher could not read
- * or of a LID beyond the last, before anything is written; or the -errno of the file. */
+ * (OpenSM reads any), of ranks of a machine that are not together in Open MPI's hostfile or of a
+ * LID beyond the last, before anything is written; or the -errno of the file. */
 int fabric_launch_write(FILE *to, enum fabric_launch kind, const struct fabric_tree *t,
 			const uint32_t *hosts, uint32_t count, uint32_t lmc, char *why,
 			size_t why_size);

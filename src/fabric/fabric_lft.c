@@ -6,183 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric_lft_ways.h"
 #include "fabric_text.h"
 
-static uint32_t last_lid(const struct fabric_pgft *t, uint32_t lmc)
+static uint32_t lid_of(const struct fabric_lft_ways *w, uint32_t to)
 {
-	return fabric_lid(t, lmc, fabric_nodes(t) - 1);
-}
-
-static int check_port(const struct fabric_tree *tree, uint32_t node, uint32_t port, char *why,
-		      size_t why_size)
-{
-	char name[FABRIC_TREE_NAME_MAX];
-
-	if (port <= FABRIC_LFT_PORT_MAX)
-		return 0;
-	fabric_tree_name(tree, node, name);
-	return fabric_refuse(why, why_size,
-			     "switch %s has a port %u; in InfiniBand, the last one is %u",
-			     fabric_quote(name).text, port, FABRIC_LFT_PORT_MAX);
-}
-
-static int check_guid(const struct fabric_tree *tree, uint32_t node, char *why, size_t why_size)
-{
-	char name[FABRIC_TREE_NAME_MAX];
-
-	if (!fabric_tree_has_node(tree, node) || fabric_tree_port_guid(tree, node))
-		return 0;
-	fabric_tree_name(tree, node, name);
-	return fabric_refuse(why, why_size, "the port GUID of %s is not known; OpenSM needs it",
-			     fabric_quote(name).text);
-}
-
-int fabric_lft_check(const struct fabric_tree *tree, uint32_t lmc, char *why, size_t why_size)
-{
-	const struct fabric_pgft *t = &tree->pgft;
-	uint64_t lids =
-		((uint64_t)(fabric_hosts(t) + 1) << lmc) + fabric_nodes(t) - fabric_hosts(t) - 1;
-	int ret = 0;
-
-	if (lids > FABRIC_LID_MAX)
-		return fabric_refuse(why, why_size,
-				     "%u hosts with %u addresses each and %u switches need LIDs up "
-				     "to %" PRIu64 "; InfiniBand has them up to %u",
-				     fabric_hosts(t), 1u << lmc, fabric_nodes(t) - fabric_hosts(t),
-				     lids, FABRIC_LID_MAX);
-	if (fabric_up_ports(t, 0) != 1)
-		return fabric_refuse(why, why_size,
-				     "each host has %u cables; to OpenSM each port is a host of "
-				     "its own, so tables need hosts with one cable",
-				     fabric_up_ports(t, 0));
-	for (uint32_t node = 0; !ret && node < fabric_nodes(t); node++)
-		ret = check_guid(tree, node, why, why_size);
-	for (uint32_t cable = 0; !ret && cable < fabric_cables(t); cable++) {
-		struct fabric_cable c = fabric_cable(t, cable);
-
-		if (!fabric_tree_has_cable(tree, cable))
-			continue;
-		ret = check_port(tree, fabric_number(t, c.upper),
-				 fabric_tree_upper_port(tree, cable), why, why_size);
-		if (!ret && c.lower.level > 0)
-			ret = check_port(tree, fabric_number(t, c.lower),
-					 fabric_tree_lower_port(tree, cable), why, why_size);
-	}
-	return ret;
-}
-
-/* ---- ways to switches ---- */
-
-#define NO_PORT 255
-
-struct switches {
-	const struct fabric_tree *tree;
-	const struct fabric_pgft *t;
-	uint32_t first, count;
-	/* By cable from level 1 on: the switch above, or FABRIC_NONE, and both ports. */
-	uint32_t *upper;
-	uint8_t *up_port, *down_port;
-	uint8_t *port; /* by source, by destination */
-};
-
-static uint8_t *way(const struct switches *s, uint32_t from, uint32_t to)
-{
-	return &s->port[(size_t)from * s->count + to];
-}
-
-static uint32_t cable_of(const struct switches *s, struct fabric_node n, uint32_t q)
-{
-	return s->t->first_cable[n.level + 1] - s->t->first_cable[2] +
-	       n.index * fabric_up_ports(s->t, n.level) + q;
-}
-
-/* All that are above a switch come down the cable they first were reached by. */
-static void ways_down(struct switches *s, uint32_t to)
-{
-	const struct fabric_pgft *t = s->t;
-
-	*way(s, to, to) = 0;
-	for (uint32_t l = fabric_node(t, s->first + to).level; l < t->h; l++) {
-		uint32_t ports = fabric_up_ports(t, l);
-
-		for (uint32_t i = 0; i < t->nodes[l]; i++) {
-			struct fabric_node n = {l, i};
-
-			if (*way(s, t->first[l] + i - s->first, to) == NO_PORT)
-				continue;
-			for (uint32_t k = 0; k < ports; k++) {
-				uint32_t c = cable_of(s, n, (to + k) % ports);
-
-				if (s->upper[c] != FABRIC_NONE &&
-				    *way(s, s->upper[c], to) == NO_PORT)
-					*way(s, s->upper[c], to) = s->down_port[c];
-			}
-		}
-	}
-}
-
-static void ways_up(struct switches *s, uint32_t to)
-{
-	const struct fabric_pgft *t = s->t;
-
-	for (uint32_t l = t->h - 1; l >= 1; l--) {
-		uint32_t ports = fabric_up_ports(t, l);
-
-		for (uint32_t i = 0; i < t->nodes[l]; i++) {
-			uint8_t *port = way(s, t->first[l] + i - s->first, to);
-			struct fabric_node n = {l, i};
-
-			for (uint32_t k = 0; *port == NO_PORT && k < ports; k++) {
-				uint32_t c = cable_of(s, n, (to + k) % ports);
-
-				if (s->upper[c] != FABRIC_NONE &&
-				    *way(s, s->upper[c], to) != NO_PORT)
-					*port = s->up_port[c];
-			}
-		}
-	}
-}
-
-static void switches_free(struct switches *s)
-{
-	free(s->upper);
-	free(s->up_port);
-	free(s->down_port);
-	free(s->port);
-}
-
-static int switches_init(struct switches *s, const struct fabric_tree *tree)
-{
-	const struct fabric_pgft *t = &tree->pgft;
-	uint32_t cables = fabric_cables(t) - t->first_cable[2];
-
-	*s = (struct switches){.tree = tree, .t = t, .first = t->first[1]};
-	s->count = fabric_nodes(t) - s->first;
-	s->upper = malloc((cables + 1) * sizeof(*s->upper));
-	s->up_port = malloc(cables + 1);
-	s->down_port = malloc(cables + 1);
-	s->port = malloc((size_t)s->count * s->count);
-	if (!s->upper || !s->up_port || !s->down_port || !s->port) {
-		switches_free(s);
-		return -ENOMEM;
-	}
-	memset(s->port, NO_PORT, (size_t)s->count * s->count);
-	for (uint32_t i = 0; i < cables; i++) {
-		uint32_t cable = t->first_cable[2] + i;
-		bool here = fabric_tree_has_cable(tree, cable);
-
-		s->upper[i] = here ? fabric_number(t, fabric_cable(t, cable).upper) - s->first
-				   : FABRIC_NONE;
-		s->up_port[i] = (uint8_t)(here ? fabric_tree_lower_port(tree, cable) : 0);
-		s->down_port[i] = (uint8_t)(here ? fabric_tree_upper_port(tree, cable) : 0);
-	}
-	for (uint32_t to = 0; to < s->count; to++) {
-		if (!fabric_tree_has_node(tree, s->first + to))
-			continue;
-		ways_down(s, to);
-		ways_up(s, to);
-	}
-	return 0;
+	if (to < w->tree_first)
+		return (uint32_t)fabric_lid_beside(w->tree, &w->beside, w->lmc, false,
+						   w->tree_first - 1 - to);
+	if (to < w->n)
+		return fabric_lid(&w->tree->pgft, w->lmc,
+				  w->tree->pgft.first[1] + to - w->tree_first);
+	return (uint32_t)fabric_lid_beside(w->tree, &w->beside, w->lmc, true,
+					   (to - w->n) >> w->lmc) +
+	       ((to - w->n) & ((1u << w->lmc) - 1));
 }
 
 /* ---- tables ---- */
@@ -190,35 +27,88 @@ static int switches_init(struct switches *s, const struct fabric_tree *tree)
 struct writer {
 	const struct fabric_routes *r;
 	const struct fabric_pgft *t;
-	struct switches ways;
+	struct fabric_lft_ways ways;
 	uint16_t *row;
-	char **tails; /* by node: the rest of the line, from the port on */
+	char **tails; /* by node, then by destination beside the tree: the line from the port on */
 	FILE *to;
 };
 
+static char *tail(bool host, uint64_t guid, const char *name)
+{
+	char text[FABRIC_TREE_NAME_MAX + 64], shown[FABRIC_TREE_NAME_MAX];
+
+	snprintf(shown, sizeof(shown), "%s", name);
+	snprintf(text, sizeof(text), " # %s portguid 0x%016" PRIx64 ": '%s'\n",
+		 host ? "Channel Adapter" : "Switch", guid, fabric_mask(shown));
+	return strdup(text);
+}
+
+/* GUID and name of a switch or an end-port beside the tree. */
+static uint64_t guid_beside(const struct fabric_lft_ways *w, uint32_t to, const char **name)
+{
+	const struct fabric_net *net = w->tree->net;
+	const struct fabric_net_port *p;
+
+	if (to < w->n) {
+		uint32_t node = w->beside.switches[w->tree_first - 1 - to];
+
+		*name = net->nodes[node].name;
+		return net->nodes[node].guid;
+	}
+	p = &net->ports[w->beside.ports[(to - w->n) >> w->lmc]];
+	*name = net->nodes[net->ports[fabric_net_find_port(net, p->peer, p->peer_port)].peer].name;
+	return p->guid;
+}
+
+static char **tail_of(const struct writer *w, uint32_t to)
+{
+	const struct fabric_lft_ways *s = &w->ways;
+
+	if (to >= s->tree_first && to < s->n)
+		return &w->tails[w->t->first[1] + to - s->tree_first];
+	if (to < s->tree_first)
+		return &w->tails[fabric_nodes(w->t) + to];
+	return &w->tails[fabric_nodes(w->t) + s->tree_first + ((to - s->n) >> s->lmc)];
+}
+
+static size_t n_tails(const struct writer *w)
+{
+	return (size_t)fabric_nodes(w->t) + w->ways.tree_first + w->ways.beside.n_ports;
+}
+
 static int make_tails(struct writer *w, bool guids)
 {
-	w->tails = calloc(fabric_nodes(w->t), sizeof(*w->tails));
+	const struct fabric_lft_ways *s = &w->ways;
+	bool ok = true;
+
+	w->tails = calloc(n_tails(w), sizeof(*w->tails));
 	if (!w->tails)
 		return -ENOMEM;
 	for (uint32_t node = 0; guids && node < fabric_nodes(w->t); node++) {
-		char name[FABRIC_TREE_NAME_MAX], tail[FABRIC_TREE_NAME_MAX + 64];
+		char name[FABRIC_TREE_NAME_MAX];
 
 		if (!fabric_tree_has_node(w->r->tree, node))
 			continue;
 		fabric_tree_name(w->r->tree, node, name);
-		snprintf(tail, sizeof(tail), " # %s portguid 0x%016" PRIx64 ": '%s'\n",
-			 node < fabric_hosts(w->t) ? "Channel Adapter" : "Switch",
-			 fabric_tree_port_guid(w->r->tree, node), fabric_mask(name));
-		w->tails[node] = strdup(tail);
-		if (!w->tails[node])
-			return -ENOMEM;
+		w->tails[node] = tail(node < fabric_hosts(w->t),
+				      fabric_tree_port_guid(w->r->tree, node), name);
+		ok &= w->tails[node] != NULL;
 	}
-	return 0;
+	for (uint32_t to = 0; guids && to < s->n_to; to += to < s->n ? 1 : 1u << s->lmc) {
+		const char *name;
+		uint64_t guid;
+
+		if (to >= s->tree_first && to < s->n)
+			continue;
+		guid = guid_beside(s, to, &name);
+		*tail_of(w, to) = tail(to >= s->n, guid, name);
+		ok &= *tail_of(w, to) != NULL;
+	}
+	return ok ? 0 : -ENOMEM;
 }
 
 /* There are millions of these: printf would take most of the time. */
-static void put_entry(const struct writer *w, uint32_t node, uint32_t lid, uint32_t port)
+static void put_entry(const struct writer *w, const char *rest, uint32_t lid, uint32_t port)
 {
 	static const char hex[] = "0123456789abcdef";
 	char line[] = "0x0000 000";
@@ -228,33 +118,87 @@ static void put_entry(const struct writer *w, uint32_t node, uint32_t lid, uint3
 	for (int i = 9; i >= 7; i--, port /= 10)
 		line[i] = (char)('0' + port % 10);
 	fwrite(line, 1, sizeof(line) - 1, w->to);
-	fputs(w->tails[node] ? w->tails[node] : "\n", w->to);
+	fputs(rest ? rest : "\n", w->to);
 }
 
-static int put_table(const struct writer *w, uint32_t node)
+/* What the routes do not have: ways by the hub, and all of a switch beside the tree, which go as to
+ * the leaf. */
+static void fill_row(const struct writer *w, uint32_t from, uint16_t *row)
+{
+	const struct fabric_lft_ways *s = &w->ways;
+	uint32_t lmc = s->lmc;
+
+	for (uint32_t host = 0; s->hub != FABRIC_NONE && host < fabric_hosts(w->t); host++) {
+		struct fabric_cable c = fabric_cable_up(w->t, (struct fabric_node){0, host}, 0);
+		uint32_t leaf = fabric_lft_ways_switch(s, fabric_number(w->t, c.upper)), port;
+
+		if (!fabric_tree_has_cable(w->r->tree, fabric_cable_number(w->t, &c)) ||
+		    (from >= s->tree_first && fabric_lft_ways_direct(s, from, leaf)))
+			continue;
+		port = fabric_lft_ways_port(s, from, leaf);
+		for (uint32_t a = 0; port != FABRIC_NO_PORT && a < 1u << lmc; a++)
+			if (!row[(host << lmc) + a])
+				row[(host << lmc) + a] = (uint16_t)port;
+	}
+}
+
+static int find_row(const struct writer *w, uint32_t from)
+{
+	size_t n = fabric_routes_entries(w->r);
+	int ret = 0;
+
+	if (from < w->ways.tree_first)
+		memset(w->row, 0, n * sizeof(*w->row));
+	else
+		ret = fabric_routes_row(w->r, w->t->first[1] + from - w->ways.tree_first, w->row);
+	if (!ret)
+		fill_row(w, from, w->row);
+	return ret;
+}
+
+static void put_head(const struct writer *w, uint32_t from)
+{
+	char name[FABRIC_TREE_NAME_MAX];
+	uint32_t node = w->t->first[1] + from - w->ways.tree_first;
+	const char *other;
+	uint64_t guid;
+
+	if (from < w->ways.tree_first) {
+		guid = guid_beside(&w->ways, from, &other);
+		snprintf(name, sizeof(name), "%s", other);
+	} else {
+		guid = fabric_tree_guid(w->r->tree, node);
+		fabric_tree_name(w->r->tree, node, name);
+	}
+	fprintf(w->to, "Unicast lids [0-%u] of switch Lid %u guid 0x%016" PRIx64 " ('%s'):\n",
+		(uint32_t)fabric_lid_last(w->r->tree, &w->ways.beside, w->ways.lmc),
+		lid_of(&w->ways, from), guid, fabric_mask(name));
+}
+
+static int put_table(const struct writer *w, uint32_t from)
 {
 	uint32_t lmc = w->r->rule.lmc, lids = 0;
-	char name[FABRIC_TREE_NAME_MAX];
-	int ret = fabric_routes_row(w->r, node, w->row);
+	const struct fabric_lft_ways *s = &w->ways;
+	int ret = find_row(w, from);
 
 	if (ret)
 		return ret;
-	fabric_tree_name(w->r->tree, node, name);
-	fprintf(w->to, "Unicast lids [0-%u] of switch Lid %u guid 0x%016" PRIx64 " ('%s'):\n",
-		last_lid(w->t, lmc), fabric_lid(w->t, lmc, node),
-		fabric_tree_guid(w->r->tree, node), fabric_mask(name));
+	put_head(w, from);
 	for (size_t e = 0; e < fabric_routes_entries(w->r); e++) {
 		if (!w->row[e])
 			continue;
-		put_entry(w, (uint32_t)(e >> lmc), (uint32_t)e + (1u << lmc), w->row[e]);
+		put_entry(w, w->tails[e >> lmc], (uint32_t)e + (1u << lmc), w->row[e]);
 		lids++;
 	}
-	for (uint32_t to = 0; to < w->ways.count; to++) {
-		uint8_t port = *way(&w->ways, node - w->ways.first, to);
+	/* In the order of LIDs: those of the tree, and then those beside it, the nearest first. */
+	for (uint32_t i = 0; i < s->n_to; i++) {
+		uint32_t in_tree = s->n - s->tree_first;
+		uint32_t to = i < in_tree ? s->tree_first + i : i < s->n ? s->n - 1 - i : i;
+		uint32_t port = fabric_lft_ways_port(s, from, to);
 
-		if (port == NO_PORT)
+		if (port == FABRIC_NO_PORT)
 			continue;
-		put_entry(w, w->ways.first + to, fabric_lid(w->t, lmc, w->ways.first + to), port);
+		put_entry(w, *tail_of(w, to), lid_of(s, to), port);
 		lids++;
 	}
 	fprintf(w->to, "%u lids dumped\n", lids);
@@ -264,7 +208,7 @@ static int put_table(const struct writer *w, uint32_t node)
 int fabric_lft_write(const struct fabric_routes *r, bool guids, FILE *to)
 {
 	struct writer w = {.r = r, .t = &r->tree->pgft, .to = to};
-	int ret = switches_init(&w.ways, r->tree);
+	int ret = fabric_lft_ways_make(&w.ways, r->tree, r->rule.lmc);
 
 	if (ret)
 		return ret;
@@ -272,31 +216,66 @@ int fabric_lft_write(const struct fabric_routes *r, bool guids, FILE *to)
 	w.row = malloc(fabric_routes_entries(r) * sizeof(*w.row));
 	if (!w.row)
 		ret = -ENOMEM;
-	for (uint32_t node = w.ways.first; !ret && node < fabric_nodes(w.t); node++)
-		if (fabric_tree_has_node(r->tree, node))
-			ret = put_table(&w, node);
-	for (uint32_t node = 0; w.tails && node < fabric_nodes(w.t); node++)
-		free(w.tails[node]);
+	for (uint32_t i = 0; !ret && i < w.ways.n; i++) {
+		uint32_t first = w.ways.tree_first, in_tree = w.ways.n - first;
+
+		if (i >= in_tree)
+			ret = put_table(&w, w.ways.n - 1 - i);
+		else if (fabric_tree_has_node(r->tree, w.t->first[1] + i))
+			ret = put_table(&w, first + i);
+	}
+	for (size_t i = 0; w.tails && i < n_tails(&w); i++)
+		free(w.tails[i]);
 	free(w.tails);
 	free(w.row);
-	switches_free(&w.ways);
+	fabric_lft_ways_free(&w.ways);
 	return ret ? ret : fabric_flush(to);
+}
+
+int fabric_lft_lost(const struct fabric_tree *tree, uint32_t lmc, uint64_t *lost)
+{
+	struct fabric_lft_ways w;
+	int ret = fabric_lft_ways_make(&w, tree, lmc);
+
+	*lost = ret ? 0 : fabric_lft_ways_lost(&w);
+	if (!ret)
+		fabric_lft_ways_free(&w);
+	return ret;
 }
 
 /* ---- the other files ---- */
 
+static void put_lids(FILE *to, uint64_t guid, uint32_t first, uint32_t last)
+{
+	fprintf(to, "0x%016" PRIx64 " 0x%04x 0x%04x\n\n", guid, first, last);
+}
+
 int fabric_lft_write_lids(const struct fabric_tree *tree, uint32_t lmc, FILE *to)
 {
 	const struct fabric_pgft *t = &tree->pgft;
+	struct fabric_beside b;
+	int ret = fabric_beside_find(&b, tree);
 
+	if (ret)
+		return ret;
 	for (uint32_t node = 0; node < fabric_nodes(t); node++) {
 		uint32_t lid = fabric_lid(t, lmc, node);
 		uint32_t last = node < fabric_hosts(t) ? lid + (1u << lmc) - 1 : lid;
 
 		if (fabric_tree_has_node(tree, node))
-			fprintf(to, "0x%016" PRIx64 " 0x%04x 0x%04x\n\n",
-				fabric_tree_port_guid(tree, node), lid, last);
+			put_lids(to, fabric_tree_port_guid(tree, node), lid, last);
 	}
+	for (uint32_t i = 0; i < b.n_switches; i++) {
+		uint32_t lid = (uint32_t)fabric_lid_beside(tree, &b, lmc, false, i);
+
+		put_lids(to, tree->net->nodes[b.switches[i]].guid, lid, lid);
+	}
+	for (uint32_t i = 0; i < b.n_ports; i++) {
+		uint32_t lid = (uint32_t)fabric_lid_beside(tree, &b, lmc, true, i);
+
+		put_lids(to, tree->net->ports[b.ports[i]].guid, lid, lid + (1u << lmc) - 1);
+	}
+	fabric_beside_free(&b);
 	return fabric_flush(to);
 }
 

@@ -34,6 +34,7 @@ struct lft_reader {
 	uint32_t n_owners;
 	struct lft_table *tables; /* by switch */
 	struct lft_table *table;  /* that is being read */
+	bool skip;                /* it is of a switch beside the tree: nobody asks for it */
 	const char *file;
 	uint32_t line;
 	char text[LINE_MAX_LEN + 1];

@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fabric_beside.h"
 #include "fabric_lft_in.h"
+
+/* What is beside the tree, instead of a node's number. */
+#define BESIDE(x) fabric_nodes((x)->t)
 
 /* ---- lines and words ---- */
 
@@ -188,6 +192,10 @@ static int begin_table(struct lft_reader *x)
 				  "and its GUID");
 	/* Of a switch, that of its port 0 is its own. */
 	node = find_guid(x, guid);
+	x->table = NULL;
+	x->skip = node == BESIDE(x);
+	if (x->skip)
+		return 0;
 	if (node == FABRIC_NONE || node < fabric_hosts(x->t))
 		return lft_refuse(x, "no switch of this fabric has the GUID 0x%016" PRIx64, guid);
 	x->table = &x->tables[node - fabric_hosts(x->t)];
@@ -234,10 +242,10 @@ static int table_entry(struct lft_reader *x, const char *at)
 			"%s is no entry of a table; expected a LID of 0x0001 to 0x%04x and "
 			"a port of 000 to 254",
 			fabric_quote(x->text).text, FABRIC_LID_MAX);
-	if (!x->table)
+	if (!x->table && !x->skip)
 		return lft_refuse(x, "an entry without a switch; expected a line 'Unicast lids ... "
 				     "guid 0x...' before it");
-	ret = set_port(x, (uint32_t)lid, (uint32_t)port);
+	ret = x->skip ? 0 : set_port(x, (uint32_t)lid, (uint32_t)port);
 	at = strstr(at, "portguid 0x");
 	if (ret || !at)
 		return ret;
@@ -285,19 +293,34 @@ static int read_tables(struct lft_reader *x, FILE *from, const char *name)
 
 /* ---- all ---- */
 
+static void know(struct lft_reader *x, uint64_t guid, uint32_t node)
+{
+	if (guid)
+		x->known[x->n_known++] = (struct lft_known){guid, node};
+}
+
 static int reader_init(struct lft_reader *x)
 {
 	uint32_t nodes = fabric_nodes(x->t), switches = nodes - fabric_hosts(x->t);
+	const struct fabric_net *net = x->tree->net;
+	struct fabric_beside b;
 
-	x->known = malloc(nodes * sizeof(*x->known));
-	x->tables = calloc(switches, sizeof(*x->tables));
-	if (!x->known || !x->tables)
+	if (fabric_beside_find(&b, x->tree))
 		return -ENOMEM;
+	x->known = malloc(((size_t)nodes + b.n_switches + b.n_ports) * sizeof(*x->known));
+	x->tables = calloc(switches, sizeof(*x->tables));
+	if (!x->known || !x->tables) {
+		fabric_beside_free(&b);
+		return -ENOMEM;
+	}
 	/* Also what is missing now: the tables may be older. */
 	for (uint32_t node = 0; node < nodes; node++)
-		if (fabric_tree_port_guid(x->tree, node))
-			x->known[x->n_known++] =
-				(struct lft_known){fabric_tree_port_guid(x->tree, node), node};
+		know(x, fabric_tree_port_guid(x->tree, node), node);
+	for (uint32_t i = 0; i < b.n_switches; i++)
+		know(x, net->nodes[b.switches[i]].guid, BESIDE(x));
+	for (uint32_t i = 0; i < b.n_ports; i++)
+		know(x, net->ports[b.ports[i]].guid, BESIDE(x));
+	fabric_beside_free(&b);
 	qsort(x->known, x->n_known, sizeof(*x->known), by_guid);
 	return 0;
 }

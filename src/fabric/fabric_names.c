@@ -88,16 +88,37 @@ static int add_host(struct reader *r, uint32_t node, const char *text, size_t le
 	return 0;
 }
 
+/* All of a machine that are there and take part; if none does, the first says why. */
+static int add_machine(struct reader *r, const uint32_t *hosts, uint32_t count, const char *text,
+		       size_t len)
+{
+	uint32_t added = 0;
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && i < count; i++) {
+		if (!fabric_tree_has_node(r->tree, hosts[i]) ||
+		    (r->set && !takes_part(r->set, hosts[i])))
+			continue;
+		ret = add_host(r, hosts[i], text, len);
+		added++;
+	}
+	return added ? ret : add_host(r, hosts[0], text, len);
+}
+
 /* -ENOENT: there is no such host, and nothing was said about it. */
 static int find_name(struct reader *r, const char *text, size_t len)
 {
 	char name[FABRIC_TREE_NAME_MAX];
-	uint32_t node;
+	const uint32_t *hosts;
+	uint32_t node, count;
 
 	if (len == 0 || len >= sizeof(name))
 		return -ENOENT;
 	memcpy(name, text, len);
 	name[len] = '\0';
+	count = fabric_tree_machine(r->tree, name, &hosts);
+	if (count > 1)
+		return add_machine(r, hosts, count, text, len);
 	if (fabric_tree_find(r->tree, name, &node))
 		return -ENOENT;
 	return add_host(r, node, text, len);

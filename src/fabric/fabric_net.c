@@ -351,6 +351,10 @@ int fabric_net_read(struct fabric_net *net, FILE *from, const char *name, char *
 		ret = keep_ports(&r);
 	if (!ret)
 		ret = net_name_nodes(&r);
+	if (!ret) {
+		r.net.file = strdup(r.file);
+		ret = r.net.file ? 0 : -ENOMEM;
+	}
 	if (ret == -ENOMEM)
 		no_memory(&r);
 	free(r.ends);
@@ -367,6 +371,7 @@ void fabric_net_free(struct fabric_net *net)
 	free(net->ports);
 	free(net->text);
 	free(net->names);
+	free(net->file);
 	*net = (struct fabric_net){0};
 }
 

@@ -34,8 +34,10 @@ struct fabric_net_node {
 	const char *id;   /* as quoted, such as S-0002c90100000040 */
 	const char *desc; /* as the text has it; "" if it has none */
 	/* What people call it: of a host, the first word of its description, for they have the form
-	 * "node17 HCA-1"; else all of it; the id, if others are called the same. */
+	 * "node17 HCA-1"; if others are called the same, all of it, as node17/HCA-1; and the id if
+	 * that is the same, too. */
 	const char *name;
+	const char *host; /* and without the adapter: node17 */
 	enum fabric_net_kind kind;
 	uint32_t line;
 	uint32_t n_ports;      /* that it has */
@@ -49,6 +51,7 @@ struct fabric_net {
 	uint32_t n_nodes, n_ports;
 	char *text;  /* what the names point into */
 	char *names; /* those that the text does not have */
+	char *file;  /* what it was read from, for sentences */
 };
 
 /* Reads all of a file; name is for sentences only. 0, or -errno with one sentence in why. */

@@ -13,8 +13,17 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* Of the form "node17 HCA-1". */
+static bool is_adapter(const struct fabric_net_node *n)
+{
+	size_t word = strcspn(n->desc, " \t");
+
+	return n->kind != FABRIC_NET_SWITCH && word && n->desc[word] == ' ' && n->desc[word + 1] &&
+	       !strpbrk(n->desc + word + 1, " \t/");
+}
+
 /* Nodes that are called the same get another name: all of the description, and at last the id. */
-static void part_names(struct fabric_net_node **nodes, uint32_t n, bool last)
+static void part_names(struct fabric_net_node **nodes, uint32_t n, bool last, char **at)
 {
 	uint32_t from = 0;
 
@@ -23,8 +32,18 @@ static void part_names(struct fabric_net_node **nodes, uint32_t n, bool last)
 		if (i < n && !strcmp(nodes[i]->name, nodes[from]->name))
 			continue;
 		/* The name is written over only when the last of them has been compared. */
-		for (uint32_t k = from; k < i && (i - from > 1 || !*nodes[from]->name); k++)
-			nodes[k]->name = last ? nodes[k]->id : nodes[k]->desc;
+		for (uint32_t k = from; k < i && (i - from > 1 || !*nodes[from]->name); k++) {
+			struct fabric_net_node *node = nodes[k];
+
+			if (last || !is_adapter(node)) {
+				node->name = last ? node->id : node->desc;
+				node->host = node->name;
+				continue;
+			}
+			node->name = strcpy(*at, node->desc);
+			(*at)[strcspn(*at, " ")] = '/';
+			*at += strlen(*at) + 1;
+		}
 		from = i;
 	}
 }
@@ -36,7 +55,7 @@ int net_name_nodes(struct net_reader *r)
 	char *at;
 
 	for (uint32_t i = 0; i < r->net.n_nodes; i++)
-		room += strlen(r->net.nodes[i].desc) + 1;
+		room += 2 * (strlen(r->net.nodes[i].desc) + 1);
 	at = r->net.names = malloc(room);
 	if (!nodes || !at) {
 		free(nodes);
@@ -46,15 +65,15 @@ int net_name_nodes(struct net_reader *r)
 		struct fabric_net_node *n = nodes[i] = &r->net.nodes[i];
 		size_t word = strcspn(n->desc, " \t");
 
-		n->name = n->desc;
+		n->name = n->host = n->desc;
 		if (n->kind == FABRIC_NET_SWITCH || !n->desc[word])
 			continue;
-		n->name = memcpy(at, n->desc, word);
+		n->name = n->host = memcpy(at, n->desc, word);
 		at[word] = 0;
 		at += word + 1;
 	}
-	part_names(nodes, r->net.n_nodes, false);
-	part_names(nodes, r->net.n_nodes, true);
+	part_names(nodes, r->net.n_nodes, false, &at);
+	part_names(nodes, r->net.n_nodes, true, &at);
 	free(nodes);
 	return 0;
 }

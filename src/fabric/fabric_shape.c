@@ -1,3 +1,4 @@
+#include "fabric_beside.h"
 #include "fabric_shape_int.h"
 
 #include <errno.h>
@@ -87,12 +88,6 @@ void fabric_defects_free(struct fabric_defects *d)
 
 /* ---- the graph ---- */
 
-/* Adapters inside of switches, for reductions on the way, look like hosts. */
-static bool is_inside(const struct fabric_net_node *n)
-{
-	return n->kind == FABRIC_NET_CA && strstr(n->desc, "Aggregation Node");
-}
-
 /* By place of a port in the network, its vertex. */
 static int find_vertices(struct shape *s, uint32_t *vertex)
 {
@@ -103,7 +98,7 @@ static int find_vertices(struct shape *s, uint32_t *vertex)
 		const struct fabric_net_node *n = &net->nodes[i];
 		bool several = s->by_port && n->kind != FABRIC_NET_SWITCH;
 
-		if (is_inside(n))
+		if (fabric_beside_is_inside(n))
 			continue;
 		if (n->count == 0)
 			ret = shape_defect(s, "%s %s has no cable: left out",
@@ -111,7 +106,7 @@ static int find_vertices(struct shape *s, uint32_t *vertex)
 					   n->name);
 		for (uint32_t k = 0; k < n->count; k++) {
 			/* What leads to nothing but such adapters counts as nothing. */
-			if (is_inside(&net->nodes[net->ports[n->first + k].peer]))
+			if (fabric_beside_is_inside(&net->nodes[net->ports[n->first + k].peer]))
 				continue;
 			if (several || s->n == 0 || s->node[s->n - 1] != i)
 				s->node[s->n++] = i;
@@ -179,7 +174,8 @@ static int make_graph(struct shape *s)
 	if (vertex && s->node)
 		ret = find_vertices(s, vertex);
 	if (!ret && s->n == 0)
-		ret = fabric_refuse(s->why, s->why_size, "the network has no cables");
+		ret = shape_refuse(s, s->net->n_nodes ? s->net->nodes[0].line : 1,
+				   "the network has no cables");
 	if (!ret)
 		ret = make_links(s, vertex);
 	if (!ret)
@@ -192,8 +188,10 @@ static int make_graph(struct shape *s)
 	s->lower_of = shape_array(s->n, true);
 	s->b = shape_array(s->n, true);
 	s->number = shape_array(s->n, true);
-	if (!s->level || !s->order || !s->group || !s->upper_of || !s->lower_of || !s->b ||
-	    !s->number)
+	s->is_leaf = calloc(s->n + 1, 1);
+	s->stray = calloc(s->n + 1, 1);
+	if (!s->is_leaf || !s->stray || !s->level || !s->order || !s->group || !s->upper_of ||
+	    !s->lower_of || !s->b || !s->number)
 		return -ENOMEM;
 	return ret;
 }
@@ -207,6 +205,8 @@ static void free_shape(struct shape *s)
 	for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
 		free(arrays[i]);
 	free(s->links);
+	free(s->is_leaf);
+	free(s->stray);
 	for (uint32_t l = 0; l <= FABRIC_LEVELS_MAX; l++) {
 		struct shape_groups *g = &s->groups[l];
 		uint32_t *const of_level[] = {
@@ -235,12 +235,13 @@ static int make_tree(struct shape *s, struct fabric_tree *t)
 	return shape_cables(s, t);
 }
 
-static int try(struct fabric_tree *tree, struct fabric_net *net, bool by_port,
-	       struct fabric_defects *defects, char *why, size_t why_size)
+static int try(struct fabric_tree *tree, struct fabric_net *net, struct shape s,
+	       struct fabric_defects *defects)
 {
-	struct shape s = {.net = net, .by_port = by_port, .why = why, .why_size = why_size};
-	int ret = make_graph(&s);
+	int ret;
 
+	s.net = net;
+	ret = make_graph(&s);
 	*tree = (struct fabric_tree){0};
 	if (!ret)
 		ret = shape_levels(&s);
@@ -262,7 +263,8 @@ static int try(struct fabric_tree *tree, struct fabric_net *net, bool by_port,
 	fabric_tree_free(tree);
 	fabric_defects_free(defects);
 	if (ret == -ENOMEM)
-		fabric_refuse(why, why_size, "no memory for the tree of %u nodes", net->n_nodes);
+		fabric_refuse(s.why, s.why_size, "no memory for the tree of %u nodes",
+			      net->n_nodes);
 	return ret;
 }
 
@@ -274,31 +276,48 @@ static bool has_several_ports(const struct fabric_net *net)
 	return false;
 }
 
-/* Whichever way fits better; if both do, adapters are one host each. */
-int fabric_shape(struct fabric_tree *tree, struct fabric_net *net, struct fabric_defects *defects,
-		 char *why, size_t why_size)
+/* Another way to see it, if it fits better than what there is. */
+static int try_other(struct fabric_tree *tree, struct fabric_net *net, struct shape how,
+		     struct fabric_defects *defects, int ret)
 {
-	struct fabric_defects by_port_defects;
-	struct fabric_tree by_port;
-	char other_why[8];
-	int ret = try(tree, net, false, defects, why, why_size);
+	struct fabric_defects other_defects;
+	struct fabric_tree other;
+	char why[8];
 
-	if (ret == -ENOMEM || (!ret && defects->count == 0) || !has_several_ports(net))
+	how.why = why;
+	how.why_size = sizeof(why);
+	if (try(&other, net, how, &other_defects))
 		return ret;
-	if (try(&by_port, net, true, &by_port_defects, other_why, sizeof(other_why)))
-		return ret;
-	if (ret || by_port_defects.count < defects->count) {
+	if (ret || other_defects.count < defects->count) {
 		if (!ret) {
 			tree->net = NULL;
 			fabric_tree_free(tree);
 			fabric_defects_free(defects);
 		}
-		*tree = by_port;
-		*defects = by_port_defects;
+		*tree = other;
+		*defects = other_defects;
 		return 0;
 	}
-	by_port.net = NULL;
-	fabric_tree_free(&by_port);
-	fabric_defects_free(&by_port_defects);
+	other.net = NULL;
+	fabric_tree_free(&other);
+	fabric_defects_free(&other_defects);
+	return ret;
+}
+
+/* Whichever way fits better; if several do, adapters are one host each, and who has hosts is a
+ * leaf. */
+int fabric_shape(struct fabric_tree *tree, struct fabric_net *net, struct fabric_defects *defects,
+		 char *why, size_t why_size)
+{
+	int ret = try(tree, net, (struct shape){.why = why, .why_size = why_size}, defects);
+
+	for (int i = 1; i < 4; i++) {
+		struct shape how = {.by_port = i & 1, .few_are_spines = i & 2};
+
+		if (ret == -ENOMEM || (!ret && defects->count == 0))
+			return ret;
+		if (!how.by_port || has_several_ports(net))
+			ret = try_other(tree, net, how, defects, ret);
+	}
 	return ret;
 }

@@ -154,7 +154,7 @@ static int name_strangers(struct cables *c)
 	for (uint32_t v = 0; !ret && v < s->n; v++) {
 		uint32_t leaf = shape_peer(s, s->adj[s->adj_first[v]]), group, hosts;
 
-		/* Hosts at switches that are no leaves were named before. */
+		/* What is at switches that are no leaves is beside the tree. */
 		if (s->number[v] != FABRIC_NONE || s->level[v] == FABRIC_NONE)
 			continue;
 		group = s->level[v] == 0 && s->lower_of[v] != FABRIC_NONE
@@ -331,6 +331,20 @@ static int name_cables(struct cables *c, uint32_t *unused)
 
 /* ---- whether that is a fat tree still ---- */
 
+/* A line that is concerned: of a node or of a cable without a place. */
+static uint32_t concerned(const struct cables *c)
+{
+	const struct shape *s = c->s;
+
+	for (uint32_t v = 0; v < s->n; v++)
+		if (s->number[v] == FABRIC_NONE && s->level[v] != FABRIC_NONE)
+			return shape_line(s, v);
+	for (uint32_t i = 0; i < s->n_links; i++)
+		if (c->link_used[i] != USED)
+			return s->net->ports[s->links[i].place[0]].line;
+	return shape_line(s, 0);
+}
+
 static int judge(struct cables *c, uint32_t unused)
 {
 	const struct shape *s = c->s;
@@ -339,13 +353,13 @@ static int judge(struct cables *c, uint32_t unused)
 	char tuple[FABRIC_TUPLE_MAX];
 
 	for (uint32_t v = 0; v < s->n; v++)
-		strange += s->number[v] == FABRIC_NONE;
+		strange += s->number[v] == FABRIC_NONE && s->level[v] != FABRIC_NONE;
 	if ((unused <= 2 || unused <= between / 4) && strange <= s->n / 4 &&
 	    cut <= fabric_cables(&s->pgft) / 2 && gone <= fabric_nodes(&s->pgft) / 2)
 		return 0;
 	fabric_pgft_print(&s->pgft, tuple);
-	return fabric_refuse(s->why, s->why_size, "no fat tree: the closest is %s, but %s", tuple,
-			     s->defects.kept ? s->defects.text[0] : "little of it is there");
+	return shape_refuse(s, concerned(c), "no fat tree: the closest is %s, but %s", tuple,
+			    s->defects.kept ? s->defects.text[0] : "little of it is there");
 }
 
 int shape_cables(struct shape *s, struct fabric_tree *tree)

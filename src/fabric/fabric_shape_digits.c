@@ -105,8 +105,8 @@ static int digits_up(struct shape *s)
 	for (uint32_t l = s->h; !ret && l > 0; l--)
 		ret = choose_measure(s, l, measure[l], &measure[l - 1]);
 	if (ret == -EINVAL)
-		return fabric_refuse(s->why, s->why_size,
-				     "no fat tree: there are switches without anything below");
+		return shape_refuse(s, shape_line(s, s->order[s->first[s->h]]),
+				    "no fat tree: there are switches without anything below");
 	for (uint32_t k = 0; k < s->first[1]; k++)
 		s->b[s->order[k]] = 0;
 	for (uint32_t l = 1; !ret && l <= s->h; l++) {

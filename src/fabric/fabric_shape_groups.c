@@ -140,16 +140,13 @@ static int check_top(const struct shape *s)
 		return 0;
 	for (uint32_t k = s->first[s->h]; k < s->first[s->h + 1]; k++)
 		if (s->group[s->order[k]] != s->group[a])
-			return fabric_refuse(
-				s->why, s->why_size,
-				"no fat tree: switches %s and %s are both at level %u, "
-				"the top, but reach different switches below",
-				fabric_quote(shape_name(s, a)).text,
-				fabric_quote(shape_name(s, s->order[k])).text, s->h);
-	return fabric_refuse(s->why, s->why_size,
-			     "no fat tree: the switches of level %u fit in no "
-			     "order",
-			     s->h);
+			return shape_refuse(s, shape_line(s, s->order[k]),
+					    "no fat tree: switches %s and %s are both at level %u, "
+					    "the top, but reach different switches below",
+					    fabric_quote(shape_name(s, a)).text,
+					    fabric_quote(shape_name(s, s->order[k])).text, s->h);
+	return shape_refuse(s, shape_line(s, a),
+			    "no fat tree: the switches of level %u fit in no order", s->h);
 }
 
 int shape_groups(struct shape *s)
@@ -265,21 +262,21 @@ int shape_tuple(struct shape *s)
 		return ret;
 	print_tuple(s, lists, text);
 	if (fabric_pgft_parse(&s->pgft, text, why, sizeof(why)))
-		return fabric_refuse(s->why, s->why_size, "no fat tree: the closest is %s, but %s",
-				     text, why);
+		return shape_refuse(s, shape_line(s, s->order[s->first[s->h]]),
+				    "no fat tree: the closest is %s, but %s", text, why);
 	/* Also what keeps memory in proportion to the network. */
 	for (uint32_t l = 1; l <= s->h; l++)
 		if ((uint64_t)s->groups[l].n * s->pgft.W[l] > 8 * ((uint64_t)s->n + 64))
-			return fabric_refuse(
-				s->why, s->why_size,
+			return shape_refuse(
+				s, shape_line(s, s->order[s->first[l]]),
 				"no fat tree: level %u falls into %u parts, the closest "
 				"tree, %s, has %u",
 				l, s->groups[l].n, text, s->pgft.M[s->h] / s->pgft.M[l]);
 	if (fabric_nodes(&s->pgft) / 2 > s->n || fabric_cables(&s->pgft) / 2 > s->n_links)
-		return fabric_refuse(
-			s->why, s->why_size,
-			"no fat tree: the closest, %s, has %u nodes and %u cables, the "
-			"network only %u and %u",
-			text, fabric_nodes(&s->pgft), fabric_cables(&s->pgft), s->n, s->n_links);
+		return shape_refuse(s, shape_line(s, s->order[s->first[s->h]]),
+				    "no fat tree: the closest, %s, has %u nodes and %u cables, the "
+				    "network only %u and %u",
+				    text, fabric_nodes(&s->pgft), fabric_cables(&s->pgft), s->n,
+				    s->n_links);
 	return 0;
 }

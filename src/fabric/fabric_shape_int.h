@@ -32,6 +32,7 @@ struct shape_blocks {
 struct shape {
 	struct fabric_net *net;
 	bool by_port;
+	bool few_are_spines; /* a switch with few hosts is a leaf only if its cables say so */
 	/* The graph. */
 	uint32_t n, n_links;
 	uint32_t *node; /* by vertex: place in the network */
@@ -39,7 +40,9 @@ struct shape {
 	uint32_t *adj_first, *adj; /* by vertex, in the order of ports: 2·link + own end */
 	/* Levels. Vertices in order of level. */
 	uint32_t h;
-	uint32_t *level; /* FABRIC_NONE: left out */
+	uint32_t *level; /* FABRIC_NONE: beside the tree */
+	uint8_t *is_leaf;
+	uint8_t *stray; /* switches beside the tree */
 	uint32_t *order, first[FABRIC_LEVELS_MAX + 2];
 	/* By vertex: its sub-tree; the blocks that it is an upper and a lower node of; its digits
 	 * b. */
@@ -64,6 +67,16 @@ static inline const char *shape_name(const struct shape *s, uint32_t v)
 	return s->net->nodes[s->node[v]].name;
 }
 
+/* Where it is in the text. */
+static inline uint32_t shape_line(const struct shape *s, uint32_t v)
+{
+	return s->net->nodes[s->node[v]].line;
+}
+
+/* "FILE:LINE: …"; returns -EINVAL. */
+#define shape_refuse(s, line, fmt, ...)                                                            \
+	fabric_refuse((s)->why, (s)->why_size, "%s:%u: " fmt, (s)->net->file, line, ##__VA_ARGS__)
+
 /* The other end of an entry of adj. */
 static inline uint32_t shape_peer(const struct shape *s, uint32_t entry)
 {
@@ -82,6 +95,14 @@ uint32_t *shape_array(size_t n, bool none);
 int shape_order(const struct shape *s, uint32_t v, uint32_t u);
 
 int shape_defect(struct shape *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* fabric_shape_leaves.c. Hosts that have a cable to a leaf are level 0; others are beside the
+ * tree. Given levels, switches that hang on one other are left out, if that is unusual; more may do
+ * so then. */
+uint32_t shape_hosts_at(const struct shape *s, uint32_t v);
+int shape_choose_hosts(struct shape *s);
+void shape_add_hosts(struct shape *s);
+int shape_leave_out_strays(struct shape *s, bool *found);
 
 int shape_levels(struct shape *s); /* fabric_shape_levels.c */
 

@@ -2,104 +2,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* ---- which hosts count ---- */
-
-struct leaf {
-	uint32_t v, hosts;
-};
-
-static int by_hosts(const void *a, const void *b)
-{
-	const struct leaf *x = a, *y = b;
-
-	if (x->hosts != y->hosts)
-		return x->hosts < y->hosts ? 1 : -1;
-	return (x->v > y->v) - (x->v < y->v);
-}
-
-static uint32_t hosts_at(const struct shape *s, uint32_t v)
-{
-	uint32_t hosts = 0;
-
-	for (uint32_t i = s->adj_first[v]; i < s->adj_first[v + 1]; i++)
-		hosts += shape_is_host(s, shape_peer(s, s->adj[i]));
-	return hosts;
-}
-
-/* A switch with some hosts whose other cables mostly lead to leaves is no leaf: a manager or a
- * gateway has been plugged into a spine. Those with most hosts are leaves first. */
-static void choose_leaves(const struct shape *s, struct leaf *leaves, uint32_t n, uint8_t *is_leaf)
-{
-	qsort(leaves, n, sizeof(*leaves), by_hosts);
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t v = leaves[i].v, up = 0, to_leaves = 0;
-
-		for (uint32_t k = s->adj_first[v]; k < s->adj_first[v + 1]; k++) {
-			uint32_t u = shape_peer(s, s->adj[k]);
-
-			up += !shape_is_host(s, u);
-			to_leaves += is_leaf[u];
-		}
-		is_leaf[v] = !to_leaves || 2 * to_leaves < up;
-	}
-}
-
-/* Fills is_leaf by vertex, and returns how many hosts are at switches that are none. */
-static int find_leaves(const struct shape *s, uint8_t *is_leaf, uint32_t *strays)
-{
-	struct leaf *leaves = malloc((s->n + 1) * sizeof(*leaves));
-	uint32_t n = 0;
-
-	if (!leaves)
-		return -ENOMEM;
-	for (uint32_t v = 0; v < s->n; v++) {
-		uint32_t hosts = shape_is_host(s, v) ? 0 : hosts_at(s, v);
-
-		if (hosts)
-			leaves[n++] = (struct leaf){v, hosts};
-	}
-	choose_leaves(s, leaves, n, is_leaf);
-	*strays = 0;
-	for (uint32_t i = 0; i < n; i++)
-		*strays += is_leaf[leaves[i].v] ? 0 : leaves[i].hosts;
-	free(leaves);
-	return 0;
-}
-
-/* Hosts that have a cable to a leaf are level 0; others are left out. */
-static int choose_hosts(struct shape *s)
-{
-	uint8_t *is_leaf = calloc(s->n + 1, 1);
-	uint32_t strays = 0, hosts = 0;
-	int ret;
-
-	if (!is_leaf)
-		return -ENOMEM;
-	ret = find_leaves(s, is_leaf, &strays);
-	for (uint32_t v = 0; v < s->n; v++)
-		hosts += shape_is_host(s, v);
-	/* Where that is no exception it is no fat tree; the levels will show it. */
-	if (strays > hosts / 8)
-		memset(is_leaf, 1, s->n);
-	for (uint32_t v = 0; !ret && v < s->n; v++) {
-		uint32_t peer = 0;
-
-		if (!shape_is_host(s, v))
-			continue;
-		for (uint32_t i = s->adj_first[v]; i < s->adj_first[v + 1]; i++) {
-			peer = shape_peer(s, s->adj[i]);
-			if (is_leaf[peer])
-				s->level[v] = 0;
-		}
-		if (s->level[v] != 0)
-			ret = shape_defect(s, "host %s is at switch %s, which is no leaf: left out",
-					   shape_name(s, v), shape_name(s, peer));
-	}
-	free(is_leaf);
-	return ret;
-}
+/* Beyond so many switches, one behind the other, it is no accident. */
+#define CHAIN_MAX 8
 
 /* ---- distances ---- */
 
@@ -124,12 +29,11 @@ static int check_connected(struct shape *s, uint32_t *queue)
 		}
 	for (uint32_t v = 0; !ret && v < s->n; v++)
 		if (!seen[v])
-			ret = fabric_refuse(
-				s->why, s->why_size,
-				"the network is in several parts: %s can not be reached "
-				"from %s",
-				fabric_quote(shape_name(s, v)).text,
-				fabric_quote(shape_name(s, 0)).text);
+			ret = shape_refuse(s, shape_line(s, v),
+					   "the network is in several parts: %s can not be "
+					   "reached from %s",
+					   fabric_quote(shape_name(s, v)).text,
+					   fabric_quote(shape_name(s, 0)).text);
 	free(seen);
 	return ret;
 }
@@ -138,14 +42,17 @@ static void measure(struct shape *s, uint32_t *queue)
 {
 	uint32_t n = 0;
 
-	for (uint32_t v = 0; v < s->n; v++)
+	for (uint32_t v = 0; v < s->n; v++) {
 		if (s->level[v] == 0)
 			queue[n++] = v;
+		else
+			s->level[v] = FABRIC_NONE;
+	}
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t k = s->adj_first[queue[i]]; k < s->adj_first[queue[i] + 1]; k++) {
 			uint32_t u = shape_peer(s, s->adj[k]);
 
-			if (s->level[u] != FABRIC_NONE || shape_is_host(s, u))
+			if (s->level[u] != FABRIC_NONE || shape_is_host(s, u) || s->stray[u])
 				continue;
 			s->level[u] = s->level[queue[i]] + 1;
 			queue[n++] = u;
@@ -172,7 +79,7 @@ static void correct(struct shape *s)
 	for (uint32_t v = 0; v < s->n; v++) {
 		uint32_t l = s->level[v], best = l, most;
 
-		if (l == 0 || l == FABRIC_NONE || hosts_at(s, v) > 1)
+		if (l == 0 || l == FABRIC_NONE || (s->is_leaf[v] && shape_hosts_at(s, v)))
 			continue;
 		most = fitting(s, v, l);
 		if (2 * most >= s->adj_first[v + 1] - s->adj_first[v])
@@ -247,23 +154,23 @@ static int sort_by_level(struct shape *s)
 		if (s->level[v] == FABRIC_NONE)
 			continue;
 		if (s->level[v] > FABRIC_LEVELS_MAX)
-			return fabric_refuse(s->why, s->why_size,
-					     "switch %s is %u cables away from the nearest host; a "
-					     "fat tree has at most %d levels",
-					     fabric_quote(shape_name(s, v)).text, s->level[v],
-					     FABRIC_LEVELS_MAX);
+			return shape_refuse(s, shape_line(s, v),
+					    "switch %s is %u cables away from the "
+					    "nearest host; a fat tree has at most %d levels",
+					    fabric_quote(shape_name(s, v)).text, s->level[v],
+					    FABRIC_LEVELS_MAX);
 		s->h = s->level[v] > s->h ? s->level[v] : s->h;
 	}
 	if (s->h == 0)
-		return fabric_refuse(s->why, s->why_size,
-				     "the network has no switch with hosts; expected a fat tree");
+		return shape_refuse(s, shape_line(s, 0),
+				    "the network has no switch with hosts; expected a fat tree");
 	for (uint32_t l = 0; l <= s->h; l++) {
 		s->first[l] = at;
 		for (uint32_t v = 0; v < s->n; v++)
 			if (s->level[v] == l)
 				s->order[at++] = v;
 		if (s->first[l] == at)
-			return fabric_refuse(s->why, s->why_size, "no switch is at level %u", l);
+			return shape_refuse(s, shape_line(s, 0), "no switch is at level %u", l);
 	}
 	s->first[s->h + 1] = at;
 	return 0;
@@ -277,7 +184,7 @@ static int check_levels(struct shape *s)
 	for (uint32_t i = 0; i < s->n_links; i++) {
 		uint32_t v = s->links[i].end[0], u = s->links[i].end[1];
 
-		if (shape_is_host(s, v) || shape_is_host(s, u))
+		if (shape_is_host(s, v) || shape_is_host(s, u) || s->stray[v] || s->stray[u])
 			continue;
 		between++;
 		if (s->level[v] + 1 == s->level[u] || s->level[u] + 1 == s->level[v])
@@ -287,13 +194,28 @@ static int check_levels(struct shape *s)
 	}
 	if (bad <= 2 || 4 * bad <= between)
 		return 0;
-	return fabric_refuse(s->why, s->why_size,
-			     "no fat tree: switches %s and %s are joined, but are %u and %u cables "
-			     "away from the nearest hosts, and so it is with %u of %u cables",
-			     fabric_quote(shape_name(s, s->links[first].end[0])).text,
-			     fabric_quote(shape_name(s, s->links[first].end[1])).text,
-			     s->level[s->links[first].end[0]], s->level[s->links[first].end[1]],
-			     bad, between);
+	return shape_refuse(s, s->net->ports[s->links[first].place[0]].line,
+			    "no fat tree: switches %s and %s are joined, but are %u and "
+			    "%u cables away from the nearest hosts, and so it is with %u of %u "
+			    "cables",
+			    fabric_quote(shape_name(s, s->links[first].end[0])).text,
+			    fabric_quote(shape_name(s, s->links[first].end[1])).text,
+			    s->level[s->links[first].end[0]], s->level[s->links[first].end[1]], bad,
+			    between);
+}
+
+/* Distances, without switches that hang on one other. */
+static int measure_tree(struct shape *s, uint32_t *queue)
+{
+	bool again = true;
+	int ret = 0;
+
+	for (int i = 0; !ret && again && i < CHAIN_MAX; i++) {
+		measure(s, queue);
+		ret = shape_leave_out_strays(s, &again);
+	}
+	measure(s, queue);
+	return ret;
 }
 
 int shape_levels(struct shape *s)
@@ -302,14 +224,18 @@ int shape_levels(struct shape *s)
 	int ret = queue ? check_connected(s, queue) : -ENOMEM;
 
 	if (!ret)
-		ret = choose_hosts(s);
+		ret = shape_choose_hosts(s);
+	if (!ret)
+		ret = measure_tree(s, queue);
 	if (!ret) {
-		measure(s, queue);
 		correct(s);
 		correct(s);
 		ret = lower_hollows(s);
 	}
 	free(queue);
+	for (uint32_t v = 0; v < s->n; v++)
+		s->is_leaf[v] |= !shape_is_host(s, v) && s->level[v] == 1;
+	shape_add_hosts(s);
 	if (!ret)
 		ret = sort_by_level(s);
 	return ret ? ret : check_levels(s);

@@ -67,6 +67,13 @@ int fabric_tree_find(const struct fabric_tree *t, const char *name, uint32_t *no
 int fabric_tree_find_cable(const struct fabric_tree *t, const char *text, uint32_t *cable,
 			   char *why, size_t why_size);
 
+/* What launchers know a host by: its machine. One with several adapters or ports is several hosts
+ * here, called node17/mlx5_0 or node17/2; its machine is node17. */
+void fabric_tree_machine_name(const struct fabric_tree *t, uint32_t host,
+			      char name[FABRIC_TREE_NAME_MAX]);
+/* The hosts of a machine of a network, by number. Returns how many; 0: there is no such machine. */
+uint32_t fabric_tree_machine(const struct fabric_tree *t, const char *name, const uint32_t **hosts);
+
 /* GUIDs of the node, and of the port by which it is addressed. Those of a tuple's are made up, in
  * the form 0002c9 LL NNNNNNN 0 (level, and index from 1 on), with port n of a host at n more and
  * those of a switch the same. 0: it is missing in the network. */

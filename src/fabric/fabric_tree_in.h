@@ -1,4 +1,5 @@
-/* What the files of fabric_tree share among themselves. */
+/* Between the parts of fabric_tree: nodes and ports (fabric_tree.c), and what they are called
+ * (fabric_tree_names.c). */
 #ifndef WEFT_FABRIC_TREE_IN_H
 #define WEFT_FABRIC_TREE_IN_H
 
@@ -19,5 +20,23 @@ static inline const struct fabric_net_node *fabric_tree_net_node(const struct fa
 uint32_t fabric_tree_cable_of(const struct fabric_tree *t, uint32_t node, uint32_t port);
 
 void fabric_tree_free_index(struct fabric_tree *t);
+
+struct tree_name {
+	const char *name;
+	uint32_t node;
+};
+
+struct tree_guid {
+	uint64_t guid;
+	uint32_t node;
+};
+
+struct fabric_tree_index {
+	struct tree_name *names;
+	struct tree_guid *guids;
+	uint32_t n_names, n_guids;
+	/* Hosts by the machine that they belong to, those of one by number. */
+	uint32_t *machines, n_machines;
+};
 
 #endif

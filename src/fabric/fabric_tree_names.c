@@ -1,4 +1,4 @@
-/* Finding nodes and cables of a fabric by what they are called. */
+/* What nodes and cables are called, and how they are found by that. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,22 +20,6 @@ void fabric_tree_name(const struct fabric_tree *t, uint32_t node, char name[FABR
 		snprintf(name, FABRIC_TREE_NAME_MAX, "%s", n->name);
 }
 
-struct name_entry {
-	const char *name;
-	uint32_t node;
-};
-
-struct guid_entry {
-	uint64_t guid;
-	uint32_t node;
-};
-
-struct fabric_tree_index {
-	struct name_entry *names;
-	struct guid_entry *guids;
-	uint32_t n_names, n_guids;
-};
-
 /* As they are printed, a name is cut off at FABRIC_TREE_NAME_MAX. */
 static int compare_names(const char *a, const char *b)
 {
@@ -44,7 +28,7 @@ static int compare_names(const char *a, const char *b)
 
 static int by_name(const void *a, const void *b)
 {
-	const struct name_entry *x = a, *y = b;
+	const struct tree_name *x = a, *y = b;
 	int c = compare_names(x->name, y->name);
 
 	return c ? c : (x->node > y->node) - (x->node < y->node);
@@ -52,7 +36,7 @@ static int by_name(const void *a, const void *b)
 
 static int by_guid(const void *a, const void *b)
 {
-	const struct guid_entry *x = a, *y = b;
+	const struct tree_guid *x = a, *y = b;
 
 	if (x->guid != y->guid)
 		return (x->guid > y->guid) - (x->guid < y->guid);
@@ -64,8 +48,43 @@ void fabric_tree_free_index(struct fabric_tree *t)
 	if (t->index) {
 		free(t->index->names);
 		free(t->index->guids);
+		free(t->index->machines);
 	}
 	free(t->index);
+}
+
+struct machine {
+	const char *name;
+	uint32_t host;
+};
+
+static int by_machine(const void *a, const void *b)
+{
+	const struct machine *x = a, *y = b;
+	int c = compare_names(x->name, y->name);
+
+	return c ? c : (x->host > y->host) - (x->host < y->host);
+}
+
+static int index_machines(struct fabric_tree *t)
+{
+	uint32_t hosts = fabric_hosts(&t->pgft), n = 0;
+	struct machine *machines = malloc(hosts * sizeof(*machines));
+
+	t->index->machines = malloc(hosts * sizeof(*t->index->machines));
+	if (!machines || !t->index->machines) {
+		free(machines);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < hosts; i++)
+		if (fabric_tree_net_node(t, i))
+			machines[n++] = (struct machine){fabric_tree_net_node(t, i)->host, i};
+	qsort(machines, n, sizeof(*machines), by_machine);
+	for (uint32_t i = 0; i < n; i++)
+		t->index->machines[i] = machines[i].host;
+	t->index->n_machines = n;
+	free(machines);
+	return 0;
 }
 
 int fabric_tree_make_index(struct fabric_tree *t)
@@ -86,14 +105,54 @@ int fabric_tree_make_index(struct fabric_tree *t)
 
 		if (!node)
 			continue;
-		x->names[x->n_names++] = (struct name_entry){node->name, i};
-		x->guids[x->n_guids++] = (struct guid_entry){node->guid, i};
+		x->names[x->n_names++] = (struct tree_name){node->name, i};
+		x->guids[x->n_guids++] = (struct tree_guid){node->guid, i};
 		if (port && port != node->guid)
-			x->guids[x->n_guids++] = (struct guid_entry){port, i};
+			x->guids[x->n_guids++] = (struct tree_guid){port, i};
 	}
 	qsort(x->names, x->n_names, sizeof(*x->names), by_name);
 	qsort(x->guids, x->n_guids, sizeof(*x->guids), by_guid);
-	return 0;
+	return index_machines(t);
+}
+
+/* The first in machines that comes behind all before the name, or behind all of the name, too. */
+static uint32_t find_machine(const struct fabric_tree *t, const char *name, bool behind)
+{
+	const struct fabric_tree_index *x = t->index;
+	uint32_t lo = 0, hi = x->n_machines;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (compare_names(fabric_tree_net_node(t, x->machines[mid])->host, name) < behind)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+uint32_t fabric_tree_machine(const struct fabric_tree *t, const char *name, const uint32_t **hosts)
+{
+	uint32_t first;
+
+	*hosts = NULL;
+	if (!t->index)
+		return 0;
+	first = find_machine(t, name, false);
+	*hosts = t->index->machines + first;
+	return find_machine(t, name, true) - first;
+}
+
+void fabric_tree_machine_name(const struct fabric_tree *t, uint32_t host,
+			      char name[FABRIC_TREE_NAME_MAX])
+{
+	const struct fabric_net_node *n = t->net ? fabric_tree_net_node(t, host) : NULL;
+
+	if (n)
+		snprintf(name, FABRIC_TREE_NAME_MAX, "%s", n->host);
+	else
+		fabric_tree_name(t, host, name);
 }
 
 /* The first of that name, FABRIC_NONE: none. */
@@ -191,6 +250,20 @@ static uint32_t find_text(const struct fabric_tree *t, const char *text)
 	return found;
 }
 
+/* "node17 HCA-1", as the description has it, is called node17/HCA-1 where there are several. */
+static uint32_t find_words(const struct fabric_tree *t, const char *text)
+{
+	char name[FABRIC_TREE_NAME_MAX];
+	char *blank;
+
+	snprintf(name, sizeof(name), "%s", text);
+	blank = strchr(name, ' ');
+	if (!blank)
+		return FABRIC_NONE;
+	*blank = '/';
+	return find_name(t->index, name);
+}
+
 int fabric_tree_find(const struct fabric_tree *t, const char *name, uint32_t *node)
 {
 	struct fabric_node n;
@@ -198,6 +271,8 @@ int fabric_tree_find(const struct fabric_tree *t, const char *name, uint32_t *no
 
 	if (t->net) {
 		found = find_name(t->index, name);
+		if (found == FABRIC_NONE)
+			found = find_words(t, name);
 		if (found != FABRIC_NONE)
 			found = t->index->names[found].node;
 		else

@@ -139,7 +139,7 @@ check_eq "$(value .tables)" 6
 sed 's/"h7"/"h\&7"/' "$tmp/net" >"$tmp/odd"
 echo before >"$tmp/ranks"
 before=$(cat "$tmp"/sm/*)
-for as in names slurm-topology opensm; do
+for as in names slurm-topology; do
 	fabric order --topology "$tmp/odd" --as $as -o "$tmp/ranks"
 	check_code 2
 	check_has "$err" 'no launcher would read'
@@ -148,11 +148,19 @@ for as in names slurm-topology opensm; do
 	check_code 2
 	check_eq "$out" ''
 done
+mv "$tmp/sm/ca-order" "$tmp/saved"
+mkdir "$tmp/sm/ca-order"
 fabric route --topology "$tmp/odd" --routing random:1 --opensm "$tmp/sm"
-check_code 2
-check_has "$err" 'no launcher would read'
+check_code 1
+check_has "$err" 'ca-order'
+rmdir "$tmp/sm/ca-order"
+mv "$tmp/saved" "$tmp/sm/ca-order"
 check_eq "$(cat "$tmp"/sm/*)" "$before"
 check_eq "$(cd "$tmp" && echo ranks* sm/*)" 'ranks sm/ca-order sm/cas sm/guid2lid sm/lfts sm/roots'
+# OpenSM takes any name.
+fabric route --topology "$tmp/odd" --opensm "$tmp/sm"
+check_code 0
+check_has "$(cat "$tmp/sm/ca-order")" 'h&7'
 # A file keeps its mode, a link its place.
 chmod 640 "$tmp/ranks"
 ln -s ranks "$tmp/link"
@@ -207,6 +215,82 @@ fabric draw --pgft '2;4,4;1,2;1,2' --cps shift -o "$tmp/x.html"
 check_code 0
 check_true grep -q '"stages":\[{"name":"1 of 15"' "$tmp/x.html"
 
+# ---- beside the tree ----
+awk '/^Switch/ { sub(/[0-9]+/, 36) } { print }
+	END {
+		printf "Ca 1 \"H-f0\" # \"admin HCA-1\"\n[1](f1) \"S-0002c90200000010\"[30]\n"
+		printf "Switch 36 \"S-e0\" # \"edge\"\n[1] \"S-0002c90100000020\"[30]\n"
+		printf "Ca 2 \"H-f4\" # \"gw(1)\"\n[2](f6) \"S-e0\"[2]\n"
+		for (i = 1; i <= 4; i++)
+			printf "Ca 1 \"H-d%d\" # \"Mellanox Technologies Aggregation Node\"\n" \
+				"[1](c%d) \"S-0002c901000000%d0\"[36]\n", i, i, i
+	}' "$tmp/net" >"$tmp/beside"
+fabric check --topology "$tmp/beside"
+check_code 1
+check_has "$out" "2;4,4;1,2;1,2: 16 hosts, 6 switches"
+check_has "$out" "defect: switch edge has cables to only one switch, s1.1: it is no part of the tree"
+check_has "$out" "beside the tree: switch 'edge' at port 30 of switch 's1.1'"
+check_has "$out" "beside the tree: host 'admin' at port 30 of switch 's2.0'"
+check_has "$out" "beside the tree: host 'gw(1)' at port 2 of switch 'edge'"
+check_has "$out" "beside the tree: 4 aggregation nodes, inside of switches"
+fabric check --topology "$tmp/beside" --json
+check_eq "$(grep -c "' at port " <<<"$out")" 3
+fabric route --topology "$tmp/beside" --opensm "$tmp/beside.d"
+check_code 0
+check_eq "$(grep -c '^Unicast' "$tmp/beside.d/lfts")" 7
+check_eq "$(grep -c '^0x' "$tmp/beside.d/guid2lid")" 29
+check_eq "$(grep -c . "$tmp/beside.d/cas")" 16
+# Only hosts at spines and aggregation nodes: nothing is wrong.
+sed '/^Switch 36 "S-e0"/,$d' "$tmp/beside" >"$tmp/admin"
+fabric check --topology "$tmp/admin"
+check_code 0
+check_has "$out" "a whole real-life fat tree"
+
+# ---- machines with two adapters ----
+# h0 and h4 are n0's, h1 and h5 n1's, h8 and h9 n2's; h12 has a strange name.
+sed 's/"h0"/"n0 mlx5_0"/; s/"h4"/"n0 mlx5_1"/; s/"h1"/"n1 mlx5_0"/; s/"h5"/"n1 mlx5_1"/
+	s/"h8"/"n2 HCA-1"/; s/"h9"/"n2 HCA-2"/; s/"h12"/"gw(1)"/' "$tmp/net" >"$tmp/two"
+fabric check --topology "$tmp/two"
+check_code 0
+fabric order --topology "$tmp/two"
+check_code 2
+check_has "$err" "host 12 is called 'gw(1)', which no launcher would read"
+fabric route --topology "$tmp/two" --opensm "$tmp/two.d"
+check_code 0
+check_has "$(cat "$tmp/two.d/ca-order")" $'0x000d\tgw(1)'
+two() { fabric order --topology "$tmp/two" --hosts "$tmp/job" "$@"; }
+printf 'n0\nh2\nn2\n' >"$tmp/job"
+two
+check_code 0
+check_eq "$out" "$(printf 'n0/mlx5_0\nh2\nn0/mlx5_1\nn2/HCA-1\nn2/HCA-2')"
+cp "$tmp/out" "$tmp/names"
+two --order "file:$tmp/names"
+check_eq "$out" "$(cat "$tmp/names")"
+two --order "file:$tmp/job"
+check_eq "$out" "$(printf 'n0/mlx5_0\nn0/mlx5_1\nh2\nn2/HCA-1\nn2/HCA-2')"
+two --order "file:$tmp/job" --as openmpi
+check_eq "$out" "$(printf 'n0 slots=2\nh2 slots=1\nn2 slots=2')"
+two --as openmpi
+check_code 2
+check_has "$err" "ranks of 'n0' are not together"
+two --as openmpi-rankfile
+check_eq "$out" "$(printf 'rank %s slot=%s\n' 0=n0 0 1=h2 0 2=n0 1 3=n2 0 4=n2 1)"
+two --as mpich
+check_eq "$out" "$(printf '%s:1\n' n0 h2 n0 n2 n2)"
+two --as slurm-topology
+check_eq "$out" "$(printf 'SwitchName=%s\n' 's1.0 Nodes=n0,h2' 's1.2 Nodes=n2' 't2.0 Switches=s1.0,s1.2')"
+printf 'n0/mlx5_1\nn1\n' >"$tmp/job"
+two
+check_eq "$out" "$(printf '%s\n' n1/mlx5_0 n0/mlx5_1 n1/mlx5_1)"
+fabric check --topology "$tmp/two" --without n0
+check_has "$out" "missing: 2 nodes"
+fabric check --topology "$tmp/two" --without "n0 mlx5_1"
+check_has "$out" "missing: 1 nodes"
+printf 'n0\nn1\nn0\n' >"$tmp/job"
+two
+check_code 2
+check_has "$err" "line 3 of"
+
 # ---- bad input: one sentence, exit code 2 ----
 bad() { # WORDS that the sentence has; ARGUMENTS
 	local words=$1
@@ -222,6 +306,14 @@ bad 'weft fabric' check --pgft '2;0,18;1,9;1,2'
 bad 'can not open' check --topology "$tmp/absent"
 head -c 300 "$tmp/net" >"$tmp/short"
 bad "$tmp/short:" check --topology "$tmp/short"
+# In parts, and in a circle.
+{ cat "$tmp/net"; printf 'Switch 4 "S-f1"\n[1] "H-f2"[1]\nCa 1 "H-f2"\n'; } >"$tmp/parts"
+bad "$tmp/parts:$(grep -n '"S-f1"$' "$tmp/parts" | cut -d : -f 1): the network is in several parts" \
+	check --topology "$tmp/parts"
+for i in 1 2 3; do
+	printf 'Switch 4 "S-%s"\n[1] "S-%s"[2]\n[3] "H-%s0"[1]\nCa 1 "H-%s0"\n' $i $((i % 3 + 1)) $i $i
+done >"$tmp/circle"
+bad "$tmp/circle:2: no fat tree: switches 'S-1' and 'S-2' are joined" check --topology "$tmp/circle"
 bad 'what is exchanged' hsd --pgft '1;4;1;1'
 bad 'weft fabric hsd' hsd --pgft '1;4;1;1' --cps shft
 printf 'h0\nh1\nh0\n' >"$tmp/twice"

@@ -264,12 +264,15 @@ static void test_names(void **state)
 					  "Ca 1 \"H-50\" # \"c d\"\n"
 					  "Ca 1 \"H-60\"\n"
 					  "Switch 1 \"S-70\" # \"MF0 sw\"\n");
-	static const char *const want[] = {"a HCA-1", "a HCA-2", "b",     "H-40",
+	static const char *const want[] = {"a/HCA-1", "a/HCA-2", "b",     "H-40",
 					   "H-50",    "H-60",    "MF0 sw"};
+	static const char *const hosts[] = {"a", "a", "b", "H-40", "H-50", "H-60", "MF0 sw"};
 
 	(void)state;
-	for (uint32_t i = 0; i < net.n_nodes; i++)
+	for (uint32_t i = 0; i < net.n_nodes; i++) {
 		assert_string_equal(net.nodes[i].name, want[i]);
+		assert_string_equal(net.nodes[i].host, hosts[i]);
+	}
 	fabric_net_free(&net);
 }
 
