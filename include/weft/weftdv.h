@@ -8,8 +8,10 @@
  *  - Messages from one source are delivered exactly once and in the order of posting. Writes
  *    are placed as they arrive; a Read or an atomic is executed after everything before it.
  *  - Completions of one queue pair may come in any order: a work request completes when *its*
- *    peer has executed it. A failed request fails alone: the queue pair stays in RTS, and other
- *    requests, also to the same peer, go on.
+ *    peer has executed it, so those to one peer complete in the order of posting; but a Read when
+ *    its data is there, and a Write that has data and no immediate when that is placed. A failed
+ *    request fails alone: the queue pair stays in RTS, and other requests, also to the same peer,
+ *    go on.
  *  - A receive has no GRH in front. wc.src_qp and wc.slid say who sent it.
  *
  * A queue pair is made by weftdv_create_qp and goes to INIT (IBV_QP_PKEY_INDEX, PORT, QKEY),

@@ -285,7 +285,9 @@ static void finished(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 }
 
 /* A request is complete when its peer has executed it, which it does in order: when what was sent
- * before it has arrived, too. How long its path took is known already. */
+ * before it has arrived, too. How long its path took is known already. Of a write there is nothing
+ * to be executed but that it is placed, and that is done: who writes over several paths hears of a
+ * fast one while a slow one is under way. One without data stands for what is before it. */
 static void arrived(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 {
 	struct rnic_rd_req *r = rnic_rd_req(m);
@@ -298,6 +300,8 @@ static void arrived(struct rnic_rd_peer *peer, struct rnic_rd_msg *m)
 		rnic_rd_awake(peer)->rnr_msg = NULL;
 	if (!r->handle && !r->status)
 		rnic_rd_learn(r);
+	if (m->kind == RNIC_RD_WRITE && m->length)
+		finished(peer, m);
 }
 
 static void finish_requests(struct rnic_rd_peer *peer)

@@ -273,13 +273,53 @@ static void test_delay(void **state)
 	mixed("loss=0.01,delay=2ms", "4000");
 }
 
+/* A short write behind a long one that loses packets: its data is there, and it says so. One
+ * without data, and a message, come behind all of that. */
+static void test_overtaking(void **state)
+{
+	struct rig_opts o = rd_defaults();
+	uint64_t end = rig_now_ms() + 60000;
+	uint32_t overtook = 0;
+	struct rd_pair p;
+
+	(void)state;
+	setenv("WEFT_FAULT", "loss=0.2,seed=7", 1);
+	setenv("WEFT_RD_MTU", "1472", 1);
+	o.buf_len = BUF_LEN;
+	o.timeout = 21;
+	rd_pair_open(&p, &o, &o);
+	for (int round = 0; round < 20; round++) {
+		struct ibv_wc wc[4];
+
+		pattern(p.a.buf, 1 << 19, (uint64_t)round);
+		end_recv(&p.b, 0, RX_AT, 64);
+		rd_post(&p.ab, IBV_WR_RDMA_WRITE, 0, 0, 1 << 19, WRITE_AT);
+		rd_post(&p.ab, IBV_WR_RDMA_WRITE, 1, 0, 64, WRITE_AT + (1 << 19));
+		rd_post(&p.ab, IBV_WR_RDMA_WRITE, 2, 0, 0, WRITE_AT);
+		rd_post(&p.ab, IBV_WR_SEND, 3, 0, 64, 0);
+		for (int i = 0; i < 4; i++) {
+			CHECK(wait_wc(p.a.scq, &wc[i], RIG_WAIT));
+			CHECK_0(wc[i].status);
+		}
+		CHECK_EQ(wc[2].wr_id, 2);
+		CHECK_EQ(wc[3].wr_id, 3);
+		overtook += wc[0].wr_id == 1;
+		CHECK(wait_wc(p.b.rcq, &wc[0], RIG_WAIT));
+		CHECK_0(memcmp(p.b.buf + WRITE_AT, p.a.buf, 1 << 19));
+		CHECK_0(memcmp(p.b.buf + WRITE_AT + (1 << 19), p.a.buf, 64));
+		CHECK(rig_now_ms() < end);
+	}
+	CHECK(overtook >= 5);
+	rd_pair_close(&p);
+	unsetenv("WEFT_FAULT");
+	unsetenv("WEFT_RD_MTU");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_clean),
-		RIG_TEST(test_all),
-		RIG_TEST(test_large_packets),
-		RIG_TEST(test_delay),
+		RIG_TEST(test_overtaking),    RIG_TEST(test_clean), RIG_TEST(test_all),
+		RIG_TEST(test_large_packets), RIG_TEST(test_delay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
