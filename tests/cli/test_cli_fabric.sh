@@ -277,6 +277,28 @@ two --as openmpi-rankfile
 check_eq "$out" "$(printf 'rank %s slot=%s\n' 0=n0 0 1=h2 0 2=n0 1 3=n2 0 4=n2 1)"
 two --as mpich
 check_eq "$out" "$(printf '%s:1\n' n0 h2 n0 n2 n2)"
+# What it writes it reads: a machine that is named several times is its hosts, one after the other.
+for as in names openmpi-rankfile mpich slurm; do
+	two --as $as -o "$tmp/launch"
+	two --order "file:$tmp/launch"
+	check_eq "$out" "$(cat "$tmp/names")"
+done
+two --order random:3 --as openmpi-rankfile -o "$tmp/launch"
+two --order "file:$tmp/launch" --as openmpi-rankfile
+check_eq "$out" "$(cat "$tmp/launch")"
+two --order "file:$tmp/job" --as openmpi -o "$tmp/launch"
+two --order "file:$tmp/launch"
+check_eq "$out" "$(printf 'n0/mlx5_0\nn0/mlx5_1\nh2\nn2/HCA-1\nn2/HCA-2')"
+printf 'n2:1\nn0 slots=1\nh2\nn2:1\n' >"$tmp/launch"
+two --order "file:$tmp/launch"
+check_eq "$out" "$(printf 'n2/HCA-1\nn0/mlx5_0\nh2\nn2/HCA-2')"
+for lines in 'n0\nn0\nn0\n' 'h2\nn0\nn0/mlx5_1\n' 'h2\nh2\nn0:3\n' 'n0:2\nh2\nn0:1\n' 'h2 h3\n'; do
+	# shellcheck disable=SC2059 # lines
+	printf "$lines" >"$tmp/launch"
+	two --order "file:$tmp/launch"
+	check_code 2
+	check_has "$err" "line "
+done
 two --as slurm-topology
 check_eq "$out" "$(printf 'SwitchName=%s\n' 's1.0 Nodes=n0,h2' 's1.2 Nodes=n2' 't2.0 Switches=s1.0,s1.2')"
 printf 'n0/mlx5_1\nn1\n' >"$tmp/job"
@@ -287,6 +309,9 @@ check_has "$out" "missing: 2 nodes"
 fabric check --topology "$tmp/two" --without "n0 mlx5_1"
 check_has "$out" "missing: 1 nodes"
 printf 'n0\nn1\nn0\n' >"$tmp/job"
+two --as slurm
+check_eq "$out" "$(printf '%s\n' n0 n1 n0 n1)"
+printf 'n0\nn0\nn0\n' >"$tmp/job"
 two
 check_code 2
 check_has "$err" "line 3 of"
@@ -320,6 +345,8 @@ printf 'h0\nh1\nh0\n' >"$tmp/twice"
 bad "line 3 of" order --pgft '1;4;1;1' --order "file:$tmp/twice"
 printf 'h0\nnowhere\n' >"$tmp/where"
 bad "line 2 of" hsd --pgft '1;4;1;1' --cps shift --hosts "$tmp/where"
+printf 'h0 h1 h2\n' >"$tmp/where"
+bad "line 1 of" order --pgft '1;4;1;1' --hosts "$tmp/where"
 printf '0>1\n0>9\n' >"$tmp/far"
 bad "$tmp/far:2" hsd --pgft '1;4;1;1' --cps "file:$tmp/far"
 printf '0>1 0>2\n' >"$tmp/two"
