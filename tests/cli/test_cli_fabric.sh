@@ -207,6 +207,18 @@ check_code 0
 check_eq "$(value 'map(.policy)|join(" ")')" 'original hsam:4 bss:12,3'
 check_eq "$(value '.[1].to_first_policy < 1 and .[2].to_first_policy < 1')" true
 
+# What a policy takes does not depend on the others, but on the addresses.
+stripe() { fabric sim --pgft '2;12,12;1,12;1,1' --ranks 24 --rounds 1 --json "$@"; }
+stripe --stripe original
+a=$(value '.[0].last_round_us')
+stripe --stripe original --stripe hsam:4
+check_eq "$(value '.[0].last_round_us')" "$a"
+b=$(value '.[1].last_round_us')
+stripe --stripe hsam:4 --stripe original --stripe hsam:12 --addresses 12
+check_eq "$(value '[.[].last_round_us][:2]|tostring')" "[$b,$a]"
+stripe --stripe original --addresses 1
+check_true test "$(value ".[0].last_round_us < $a")" = true
+
 # ---- pictures ----
 fabric draw --pgft '2;4,4;1,2;1,2' --cps shift --order random:1
 check_code 0
@@ -362,6 +374,13 @@ done
 bad 'both' route --pgft '1;4;1;1' --lfts - --json
 bad '--rounds' sim --pgft '1;4;1;1' --cps shift --rounds 3
 bad '--rounds' sim --pgft '1;4;1;1' --cps shift --paths hashed
+bad '--addresses' sim --pgft '1;4;1;1' --cps shift --addresses 3
+bad 'hsam:13 has more paths than a host has addresses, 12' sim --pgft '2;12,12;1,12;1,1' --ranks 4 --stripe hsam:13
+bad 'addresses, 1' sim --pgft '1;4;1;1' --stripe hsam:2
+bad '--addresses 13: the most is 12' sim --pgft '2;12,12;1,12;1,1' --stripe hsam:13 --addresses 13
+bad '--addresses 17: the most is 16' sim --pgft '2;12,12;1,12;1,1' --stripe original --paths hashed \
+	--addresses 17
+bad '--addresses is at least 1' sim --pgft '2;12,12;1,12;1,1' --stripe original --addresses 0
 bad '--stages' sim --pgft '1;4;1;1' --stripe original --stages 3
 bad '--ranks 5' sim --pgft '1;4;1;1' --cps shift --ranks 5
 bad 'days' sim --pgft '2;18,18;1,9;1,2' --cps shift --bytes 1024G
