@@ -199,7 +199,15 @@ a=$(value '.orders[]|select(.seed == 5).us')
 fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --order random:5 --json
 check_eq "$(value .us)" "$a"
 fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --order random:3..7
-check_has "$out" 'the median of 5 orders'
+check_has "$out" 'the median of 5 orders, from'
+a=$(sed -n 's/^\([0-9]* packets, [0-9]* events\) .*/\1/p' <<<"$out")
+fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --order random:3..7 --json
+check_eq "$(value '"\(.packets) packets, \(.events) events"')" "$a"
+fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --order random:3..6
+check_has "$out" 'the median of 4 orders (the lower of the two in the middle), from'
+fabric sim --pgft '1;4;1;1' --cps shift --order random:9223372036854775807..9223372036854775808 --json
+check_eq "$(grep -o '"seed": .*[^,]' <<<"$out" | sort)" \
+	$'"seed": "9223372036854775808"\n"seed": 9223372036854775807'
 
 fabric sim --pgft '2;12,12;1,12;1,1' --ranks 24 --rounds 3 --paths hashed --json \
 	--stripe original --stripe hsam:4 --stripe bss:12,3
