@@ -102,6 +102,11 @@ enum {
 	"                     or drc:S for one stage, file:F for a pattern of your own\n"          \
 	"  --json             print JSON\n"
 
+/* getopt_long(), but what can be said once only is not said twice: then it complains and returns
+ * '?'. Options without a value may be given again, and the one of this command that is `again`. */
+struct option;
+int cli_fabric_option(int argc, char **argv, const char *letters, const struct option *options,
+		      int again);
 /* Takes one of the options above; false: it is none of them. */
 bool cli_fabric_take(struct cli_fabric_args *a, int opt);
 /* After the options: nothing may follow. */

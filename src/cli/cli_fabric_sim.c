@@ -236,7 +236,7 @@ int cli_fabric_sim(int argc, char **argv)
 	int opt, code = CLI_OK;
 
 	r.config.seed = 1;
-	while (!code && (opt = getopt_long(argc, argv, "hq", options, NULL)) != -1) {
+	while (!code && (opt = cli_fabric_option(argc, argv, "hq", options, STRIPE)) != -1) {
 		if (opt == 'h') {
 			fputs(help, stdout);
 			return cli_finish(CLI_OK);

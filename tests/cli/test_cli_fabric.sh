@@ -72,7 +72,7 @@ check_has "$out" 'defect:'
 
 fabric hsd --topology "$tmp/cut" --cps shift
 check_code 0
-check_has "$err" 'warning: the fabric has'
+check_has "$err" 'warning: the fabric has 1 defect, '
 
 # ---- hot spots ----
 fabric hsd --pgft '2;18,18;1,9;1,2' --cps shift --json
@@ -369,6 +369,18 @@ printf 'h0 h1 h2\n' >"$tmp/where"
 bad "line 1 of" order --pgft '1;4;1;1' --hosts "$tmp/where"
 printf '0>1\n0>9\n' >"$tmp/far"
 bad "$tmp/far:2" hsd --pgft '1;4;1;1' --cps "file:$tmp/far"
+printf '0>99999999999999999999\n' >"$tmp/far"
+bad 'there is no rank 99999999999999999999; expected 0 to 3' hsd --pgft '1;4;1;1' --cps "file:$tmp/far"
+# What can be said once only.
+for words in 'check --topology x' 'order --as names --order routing' 'hsd --cps ring --hottest 3' \
+	'draw --output x' 'sim --bytes 2K --stripe original' 'route --lfts x' 'convert --to pgft'; do
+	# shellcheck disable=SC2086 # a command and its options
+	set -- $words
+	command=$1
+	shift
+	bad "$1 was given twice" "$command" "$@" "$1" "$2"
+done
+bad '--output was given twice' draw --pgft '1;4;1;1' -o "$tmp/x" --output "$tmp/y"
 printf '0>1 0>2\n' >"$tmp/two"
 bad 'one receiver' sim --pgft '1;4;1;1' --cps "file:$tmp/two" --progress exchange
 printf 'h0\nh1 slots=4\n' >"$tmp/slots"
@@ -452,6 +464,15 @@ for words in order 'convert --to pgft' 'convert --to ibnetdiscover' draw 'route 
 	esac
 done
 cannot 'No space left' route --pgft '2;4,4;1,2;1,2' --lfts /dev/full
+# Nor more than a file may have: what was written of it is gone.
+(
+	ulimit -f 8
+	code=0
+	"$WEFT" fabric route --pgft '2;18,18;1,9;1,2' --lfts "$tmp/limit" 2>"$tmp/err" || code=$?
+	echo "$code $(cd "$tmp" && echo limit*) $(cat "$tmp/err")" >"$tmp/in"
+)
+check_has "$(cat "$tmp/in")" '1 limit* weft'
+check_has "$(cat "$tmp/in")" 'File too large'
 # More than fits into a buffer, so that the disk is full long before the end.
 cannot 'No space left' route --pgft '2;18,18;1,9;1,2' --lfts -
 
