@@ -95,7 +95,8 @@ enum {
 	"  --hosts FILE       ... or those that are named in FILE, a hostfile\n"
 #define CLI_FABRIC_JOB_HELP                                                                        \
 	"  --order O          rank r runs on the r-th of: routing (if not given), the order of\n"  \
-	"                     the tree; random:SEED; adversarial; file:F, a hostfile\n"            \
+	"                     the tree; random:SEED; adversarial; file:F, a hostfile or\n"         \
+	"                     rankfile\n"                                                          \
 	"  --cps NAME         what the ranks exchange: shift, ring, dissemination, tournament,\n"  \
 	"                     binomial, recdbl, rechalv, topo-recdbl, topo-rechalv, drc, "         \
 	"shift:S\n"                                                                                \
