@@ -67,6 +67,27 @@ int cli_fabric(int argc, char **argv)
 
 /* ---- options ---- */
 
+#define OPTIONS_MAX 320 /* their values */
+
+int cli_fabric_option(int argc, char **argv, const char *letters, const struct option *options,
+		      int again)
+{
+	/* As of getopt_long(): it goes along one command line. */
+	static bool given[OPTIONS_MAX];
+	int opt = getopt_long(argc, argv, letters, options, NULL);
+
+	if (opt < 0 || opt >= OPTIONS_MAX || opt == again || opt == CLI_FABRIC_WITHOUT || !optarg)
+		return opt;
+	if (!given[opt]) {
+		given[opt] = true;
+		return opt;
+	}
+	while (options->name && options->val != opt)
+		options++;
+	cli_error("--%s was given twice", options->name);
+	return '?';
+}
+
 bool cli_fabric_take(struct cli_fabric_args *a, int opt)
 {
 	static const size_t texts[] = {
@@ -196,9 +217,9 @@ int cli_fabric_open(struct cli_fabric *f, const struct cli_fabric_args *a)
 	for (unsigned int i = 0; !code && i < a->n_without; i++)
 		code = leave_out(f, a->without[i]);
 	if (!code && f->defects.count && !a->check)
-		cli_error("warning: the fabric has %u defects, '%s' is the first; 'weft fabric "
+		cli_error("warning: the fabric has %u defect%s, '%s' is the first; 'weft fabric "
 			  "check' lists them",
-			  f->defects.count, f->defects.text[0]);
+			  f->defects.count, f->defects.count == 1 ? "" : "s", f->defects.text[0]);
 	return code;
 }
 

@@ -95,13 +95,19 @@ enum {
 	"  --hosts FILE       ... or those that are named in FILE, a hostfile\n"
 #define CLI_FABRIC_JOB_HELP                                                                        \
 	"  --order O          rank r runs on the r-th of: routing (if not given), the order of\n"  \
-	"                     the tree; random:SEED; adversarial; file:F, a hostfile\n"            \
+	"                     the tree; random:SEED; adversarial; file:F, a hostfile or\n"         \
+	"                     rankfile\n"                                                          \
 	"  --cps NAME         what the ranks exchange: shift, ring, dissemination, tournament,\n"  \
 	"                     binomial, recdbl, rechalv, topo-recdbl, topo-rechalv, drc, "         \
 	"shift:S\n"                                                                                \
 	"                     or drc:S for one stage, file:F for a pattern of your own\n"          \
 	"  --json             print JSON\n"
 
+/* getopt_long(), but what can be said once only is not said twice: then it complains and returns
+ * '?'. Options without a value may be given again, and the one of this command that is `again`. */
+struct option;
+int cli_fabric_option(int argc, char **argv, const char *letters, const struct option *options,
+		      int again);
 /* Takes one of the options above; false: it is none of them. */
 bool cli_fabric_take(struct cli_fabric_args *a, int opt);
 /* After the options: nothing may follow. */

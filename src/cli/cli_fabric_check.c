@@ -240,7 +240,7 @@ int cli_fabric_check(int argc, char **argv)
 	struct cli_fabric_args a = {.check = true};
 	int opt, code;
 
-	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((opt = cli_fabric_option(argc, argv, "h", options, 0)) != -1) {
 		if (opt == 'h') {
 			fputs(check_help, stdout);
 			return cli_finish(CLI_OK);
@@ -292,7 +292,7 @@ int cli_fabric_convert(int argc, char **argv)
 	struct cli_fabric_args a = {0};
 	int opt, code;
 
-	while ((opt = getopt_long(argc, argv, "ho:", options, NULL)) != -1) {
+	while ((opt = cli_fabric_option(argc, argv, "ho:", options, 0)) != -1) {
 		if (opt == 'h') {
 			fputs(convert_help, stdout);
 			return cli_finish(CLI_OK);

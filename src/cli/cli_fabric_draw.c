@@ -140,7 +140,7 @@ int cli_fabric_draw(int argc, char **argv)
 	const char *path = NULL;
 	int opt, code;
 
-	while ((opt = getopt_long(argc, argv, "ho:", options, NULL)) != -1) {
+	while ((opt = cli_fabric_option(argc, argv, "ho:", options, 0)) != -1) {
 		if (opt == 'h') {
 			fputs(help, stdout);
 			return cli_finish(CLI_OK);

@@ -253,7 +253,7 @@ int cli_fabric_hsd(int argc, char **argv)
 	uint64_t n;
 	int opt, code;
 
-	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((opt = cli_fabric_option(argc, argv, "h", options, 0)) != -1) {
 		switch (opt) {
 		case 'h':
 			fputs(help, stdout);

@@ -284,7 +284,7 @@ int cli_fabric_route(int argc, char **argv)
 	struct cli_fabric_args a = {0};
 	int opt, code;
 
-	while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+	while ((opt = cli_fabric_option(argc, argv, "h", options, 0)) != -1) {
 		if (opt == 'h') {
 			fputs(route_help, stdout);
 			return cli_finish(CLI_OK);
@@ -342,7 +342,7 @@ int cli_fabric_order(int argc, char **argv)
 	char why[512];
 	int opt, code;
 
-	while ((opt = getopt_long(argc, argv, "ho:", options, NULL)) != -1) {
+	while ((opt = cli_fabric_option(argc, argv, "ho:", options, 0)) != -1) {
 		if (opt == 'h') {
 			fputs(order_help, stdout);
 			return cli_finish(CLI_OK);

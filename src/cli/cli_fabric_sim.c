@@ -42,9 +42,14 @@ static const char help[] =
 	"given\n"
 	"                     again, to compare. Links are of 2000 MB/s then, hosts of 1500\n"
 	"  --ranks N          of the first N hosts of the order (all)\n"
-	"  --paths P          with --stripe: distinct (if not given), or hashed: ways that know "
-	"nothing of each "
-	"other\n"
+	"  --paths P          with --stripe: distinct (if not given), each pair's drawn among the\n"
+	"                     ways of dmodk; or hashed: ways that know nothing of each other.\n"
+	"                     original has one such path for each pair, as a hash or an LMC gives "
+	"it,\n"
+	"                     which is not that of dmodk\n"
+	"  --addresses N      with --stripe: of each host, for each a way (as many as the tree "
+	"has,\n"
+	"                     at most 16). 1: original is plain dmodk\n"
 	"  --rounds N         with --stripe: so often, with what was learnt before (10)\n"
 	"  -h, --help         this text\n"
 	"\n"
@@ -85,6 +90,7 @@ enum own {
 	PATHS,
 	RANKS,
 	ROUNDS,
+	ADDRESSES,
 };
 
 static const struct option options[] = {CLI_FABRIC_TREE_OPTIONS,
@@ -105,20 +111,24 @@ static const struct option options[] = {CLI_FABRIC_TREE_OPTIONS,
 					{"paths", required_argument, NULL, PATHS},
 					{"ranks", required_argument, NULL, RANKS},
 					{"rounds", required_argument, NULL, ROUNDS},
+					{"addresses", required_argument, NULL, ADDRESSES},
 					{"quiet", no_argument, NULL, 'q'},
 					{0}};
+
+static const char *name_of(int opt)
+{
+	for (const struct option *o = options; o->name; o++)
+		if (o->val == opt)
+			return o->name;
+	return "";
+}
 
 /* A number of an option, with K, M or G if it is not a seed. */
 static int number(int opt, uint64_t most, uint64_t *value)
 {
-	const char *name = "";
-
-	for (const struct option *o = options; o->name; o++)
-		if (o->val == opt)
-			name = o->name;
 	if (!(opt == SEED ? util_decimal : util_size)(optarg, value) && *value <= most)
 		return CLI_OK;
-	return cli_error("--%s is a number up to %" PRIu64 ", not %s", name, most,
+	return cli_error("--%s is a number up to %" PRIu64 ", not %s", name_of(opt), most,
 			 fabric_quote(optarg).text);
 }
 
@@ -201,9 +211,11 @@ static int take_stripe(struct cli_fabric_args *a, struct cli_fabric_stripe *s, i
 	}
 	code = number(opt, opt == ROUNDS ? 10000 : UINT32_MAX, &v);
 	if (!code && !v)
-		code = cli_error("--%s is at least 1", opt == ROUNDS ? "rounds" : "ranks");
+		code = cli_error("--%s is at least 1", name_of(opt));
 	if (!code)
-		*(opt == ROUNDS ? &s->rounds : &a->ranks) = (uint32_t)v;
+		*(opt == ROUNDS  ? &s->rounds
+		  : opt == RANKS ? &a->ranks
+				 : &s->addresses) = (uint32_t)v;
 	return code;
 }
 
@@ -224,7 +236,7 @@ int cli_fabric_sim(int argc, char **argv)
 	int opt, code = CLI_OK;
 
 	r.config.seed = 1;
-	while (!code && (opt = getopt_long(argc, argv, "hq", options, NULL)) != -1) {
+	while (!code && (opt = cli_fabric_option(argc, argv, "hq", options, STRIPE)) != -1) {
 		if (opt == 'h') {
 			fputs(help, stdout);
 			return cli_finish(CLI_OK);
@@ -240,8 +252,8 @@ int cli_fabric_sim(int argc, char **argv)
 	}
 	if (!code)
 		code = cli_fabric_end(argc, argv);
-	if (!code && !stripes.n && (stripes.paths || stripes.rounds))
-		code = cli_error("--paths and --rounds are for --stripe");
+	if (!code && !stripes.n && (stripes.paths || stripes.rounds || stripes.addresses))
+		code = cli_error("--paths, --rounds and --addresses are for --stripe");
 	if (code)
 		return code;
 	if (!stripes.rounds)

@@ -101,7 +101,20 @@ static int simulate(struct run *r, struct outcome *o)
 
 /* ---- what came out ---- */
 
-static json_t *outcome_json(const struct run *r, const struct outcome *o)
+/* What all simulations together were. */
+static struct outcome total(const struct outcome *o, uint32_t n)
+{
+	struct outcome t = {0};
+
+	for (uint32_t i = 0; i < n; i++) {
+		t.sim.packets += o[i].sim.packets;
+		t.sim.events += o[i].sim.events;
+		t.seconds += o[i].seconds;
+	}
+	return t;
+}
+
+static json_t *outcome_json(const struct run *r, const struct outcome *o, struct outcome all)
 {
 	const struct fabric_sim_result *s = &o->sim;
 
@@ -109,8 +122,19 @@ static json_t *outcome_json(const struct run *r, const struct outcome *o)
 			 (json_int_t)r->f->ranks, "stages", (json_int_t)r->traffic.stages,
 			 "message_bytes", (json_int_t)r->traffic.bytes, "us", (double)s->ps / 1e6,
 			 "bandwidth", s->bandwidth, "bytes", (json_int_t)s->bytes, "packets",
-			 (json_int_t)s->packets, "events", (json_int_t)s->events, "seconds",
-			 o->seconds);
+			 (json_int_t)all.sim.packets, "events", (json_int_t)all.sim.events,
+			 "seconds", all.seconds);
+}
+
+/* JSON's numbers are signed here: larger ones are texts. */
+static json_t *seed_json(uint64_t seed)
+{
+	char text[24];
+
+	if (seed <= INT64_MAX)
+		return json_integer((json_int_t)seed);
+	snprintf(text, sizeof(text), "%" PRIu64, seed);
+	return json_string(text);
 }
 
 static int by_bandwidth(const void *a, const void *b)
@@ -127,13 +151,13 @@ static int by_bandwidth(const void *a, const void *b)
 static void print_json(const struct run *r, const struct outcome *o, uint32_t n)
 {
 	const struct outcome *median = &o[(n - 1) / 2];
-	json_t *j = outcome_json(r, median), *list;
+	json_t *j = outcome_json(r, median, total(o, n)), *list;
 
 	if (n > 1) {
 		list = json_array();
 		for (uint32_t i = 0; i < n; i++)
-			json_array_append_new(list, json_pack("{s:I, s:f, s:f}", "seed",
-							      (json_int_t)o[i].seed, "us",
+			json_array_append_new(list, json_pack("{s:o, s:f, s:f}", "seed",
+							      seed_json(o[i].seed), "us",
 							      (double)o[i].sim.ps / 1e6,
 							      "bandwidth", o[i].sim.bandwidth));
 		json_object_set_new(j, "bandwidth_min", json_real(o[0].sim.bandwidth));
@@ -146,25 +170,21 @@ static void print_json(const struct run *r, const struct outcome *o, uint32_t n)
 static void print_text(const struct run *r, const struct outcome *o, uint32_t n)
 {
 	const struct outcome *median = &o[(n - 1) / 2];
-	uint64_t packets = 0, events = 0;
-	double seconds = 0;
+	struct outcome all = total(o, n);
 
-	for (uint32_t i = 0; i < n; i++) {
-		packets += o[i].sim.packets;
-		events += o[i].sim.events;
-		seconds += o[i].seconds;
-	}
 	printf("%u ranks, %u of %u stages, %" PRIu64 " bytes each: %.1f us, %.1f %% of the hosts' "
 	       "bandwidth\n",
 	       r->f->ranks, r->traffic.stages, r->f->cps.stages, r->traffic.bytes,
 	       (double)median->sim.ps / 1e6, 100 * median->sim.bandwidth);
 	if (n > 1)
-		printf("this is the median of %u orders, from %.1f %% (random:%" PRIu64
+		printf("this is the median of %u orders%s, from %.1f %% (random:%" PRIu64
 		       ") to %.1f %% (random:%" PRIu64 ")\n",
-		       n, 100 * o[0].sim.bandwidth, o[0].seed, 100 * o[n - 1].sim.bandwidth,
+		       n, n % 2 ? "" : " (the lower of the two in the middle)",
+		       100 * o[0].sim.bandwidth, o[0].seed, 100 * o[n - 1].sim.bandwidth,
 		       o[n - 1].seed);
 	printf("%" PRIu64 " packets, %" PRIu64 " events in %.1f s (%.1f million per second)\n",
-	       packets, events, seconds, (double)events / seconds / 1e6);
+	       all.sim.packets, all.sim.events, all.seconds,
+	       (double)all.sim.events / all.seconds / 1e6);
 }
 
 /* ---- orders ---- */

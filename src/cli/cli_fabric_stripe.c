@@ -8,8 +8,9 @@
 #include "cli_fabric_sim.h"
 #include "fabric_sim_stripe.h"
 
-/* Addresses of each host that the paths are among: 2^4. */
-#define LMC 4
+/* Addresses of each host that the paths are among: at most 2^4. */
+#define LMC           4
+#define ADDRESSES_MAX (1u << LMC)
 
 struct result {
 	double first, last; /* us */
@@ -25,14 +26,34 @@ static int routes(struct cli_fabric *f, const struct cli_fabric_stripe *s)
 	return err ? cli_fabric_no_routes(err) : CLI_OK;
 }
 
-/* Of a host, that paths are among: as many as the policy with the most of them needs. */
-static uint32_t addresses(const struct cli_fabric_stripe *s)
+/* Different ways from a host up to the roots, as far as there are addresses for them. */
+static uint32_t ways(const struct fabric_pgft *t)
 {
-	uint32_t most = 0;
+	uint32_t n = 1;
 
-	for (unsigned int i = 0; i < s->n; i++)
-		most = s->policy[i].paths > most ? s->policy[i].paths : most;
-	return most;
+	for (uint32_t l = 0; l < t->h && n < ADDRESSES_MAX; l++)
+		n *= fabric_up_ports(t, l) < ADDRESSES_MAX ? fabric_up_ports(t, l) : ADDRESSES_MAX;
+	return n < ADDRESSES_MAX ? n : ADDRESSES_MAX;
+}
+
+/* The same number for all policies: what one of them takes must not depend on the others. */
+static int set_addresses(const struct cli_fabric *f, struct cli_fabric_stripe *s)
+{
+	uint32_t have = ways(&f->tree.pgft), most = s->hashed ? ADDRESSES_MAX : have;
+	char name[FABRIC_STRIPE_NAME_MAX];
+
+	if (s->addresses > most)
+		return cli_error("--addresses %u: the most is %u%s", s->addresses, most,
+				 s->hashed ? "" : ", one for each way up that the tree has");
+	if (!s->addresses)
+		s->addresses = have;
+	for (unsigned int i = 0; i < s->n; i++) {
+		fabric_stripe_print(&s->policy[i], name);
+		if (s->policy[i].paths > s->addresses)
+			return cli_error("--stripe %s has more paths than a host has addresses, %u",
+					 name, s->addresses);
+	}
+	return CLI_OK;
 }
 
 static int run(const struct cli_fabric *f, const struct cli_fabric_stripe *s,
@@ -47,7 +68,7 @@ static int run(const struct cli_fabric *f, const struct cli_fabric_stripe *s,
 					  .policy = *policy,
 					  .draw = !s->hashed,
 					  .seed = s->config.seed,
-					  .addresses = addresses(s),
+					  .addresses = s->addresses,
 					  .rounds = s->rounds};
 	char why[512] = "";
 	int err;
@@ -83,9 +104,10 @@ static int all(struct cli_fabric *f, const struct cli_fabric_stripe *s, bool jso
 	int code = routes(f, s);
 
 	if (!code && !json)
-		printf("# %u ranks, %u rounds, %s paths; times in us\n%-12s %14s %14s %10s\n",
-		       f->ranks, s->rounds, s->hashed ? "hashed" : "distinct", "#policy",
-		       "first round", "last round", "ratio");
+		printf("# %u ranks, %u rounds, %s paths, %u addresses; times in us\n"
+		       "%-12s %14s %14s %10s\n",
+		       f->ranks, s->rounds, s->hashed ? "hashed" : "distinct", s->addresses,
+		       "#policy", "first round", "last round", "ratio");
 	for (unsigned int i = 0; !code && i < s->n; i++) {
 		code = run(f, s, &s->policy[i], &r);
 		if (!i)
@@ -100,7 +122,7 @@ static int all(struct cli_fabric *f, const struct cli_fabric_stripe *s, bool jso
 	return code;
 }
 
-int cli_fabric_stripe(const struct cli_fabric_args *a, const struct cli_fabric_stripe *s)
+int cli_fabric_stripe(const struct cli_fabric_args *a, struct cli_fabric_stripe *s)
 {
 	struct cli_fabric f = {0};
 	int code;
@@ -112,6 +134,8 @@ int cli_fabric_stripe(const struct cli_fabric_args *a, const struct cli_fabric_s
 		code = cli_fabric_take_part(&f, a);
 	if (!code)
 		code = cli_fabric_ranks(&f, a);
+	if (!code)
+		code = set_addresses(&f, s);
 	if (!code)
 		code = cli_fabric_sim_bound(
 			&f, &s->config,

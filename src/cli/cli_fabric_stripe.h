@@ -12,13 +12,14 @@ struct cli_fabric_stripe {
 	struct fabric_sim_config config;
 	struct fabric_stripe policy[CLI_FABRIC_POLICIES_MAX];
 	unsigned int n;
-	bool paths;    /* were asked for */
-	bool hashed;   /* paths are as switches hash them; otherwise distinct */
-	uint32_t step; /* of displaced rings; 0: all to all */
+	bool paths;         /* were asked for */
+	bool hashed;        /* paths are as switches hash them; otherwise distinct */
+	uint32_t addresses; /* of a host, that paths are among; 0: as many as there are ways */
+	uint32_t step;      /* of displaced rings; 0: all to all */
 	uint32_t rounds;
 	uint64_t bytes;
 };
 
-int cli_fabric_stripe(const struct cli_fabric_args *a, const struct cli_fabric_stripe *s);
+int cli_fabric_stripe(const struct cli_fabric_args *a, struct cli_fabric_stripe *s);
 
 #endif

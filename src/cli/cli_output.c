@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,6 +217,9 @@ static FILE *create_part(struct cli_file *f)
 int cli_create(struct cli_file *f, const char *path)
 {
 	*f = (struct cli_file){.path = path};
+	/* A file that grows beyond the limit is an error of writing, after which nothing is left.
+	 */
+	signal(SIGXFSZ, SIG_IGN);
 	if (!path || !strcmp(path, "-")) {
 		f->to = stdout;
 		return CLI_OK;

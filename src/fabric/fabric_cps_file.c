@@ -87,10 +87,14 @@ static int take_flow(const struct reader *r, const struct word *w, struct fabric
 	if (!at || *at || kept < w->len || at != w->text + kept)
 		return REFUSE(r, "%s is no flow; expected FROM>TO, such as 0>1",
 			      fabric_quote_n(w->text, kept).text);
-	if (from >= r->c->n || to >= r->c->n)
-		return REFUSE(r, "%s: there is no rank %" PRIu64 "; expected 0 to %u",
-			      fabric_quote_n(w->text, kept).text, from >= r->c->n ? from : to,
-			      r->c->n - 1);
+	if (from >= r->c->n || to >= r->c->n) {
+		/* As it is written: it may be larger than any number here. */
+		const char *rank = from >= r->c->n ? w->text : strchr(w->text, '>') + 1;
+
+		return REFUSE(r, "%s: there is no rank %.*s; expected 0 to %u",
+			      fabric_quote_n(w->text, kept).text, (int)strspn(rank, "0123456789"),
+			      rank, r->c->n - 1);
+	}
 	if (from == to)
 		return REFUSE(r, "rank %" PRIu64 " sends to itself; expected two different ranks",
 			      from);

@@ -1,38 +1,16 @@
 /* Host names from files: those that launchers read, and lists as Slurm writes them. */
-#include "fabric_order_in.h"
-
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric_text.h"
+#include "fabric_names_in.h"
 
-struct reader {
-	const struct fabric_tree *tree;
-	const struct fabric_set *set;
-	struct fabric_quote name;
-	uint64_t number; /* of the line */
-	uint64_t *seen;  /* in which line each host was, 0: in none */
-	uint32_t *hosts, count;
-	char *why;
-	size_t why_size;
-};
-
-#define REFUSE(r, fmt, ...)                                                                        \
-	fabric_refuse((r)->why, (r)->why_size, "line %" PRIu64 " of %s" fmt, (r)->number,          \
-		      (r)->name.text, ##__VA_ARGS__)
-
-static int no_memory(const struct reader *r)
-{
-	fabric_refuse(r->why, r->why_size, "no memory to read the hosts of %s", r->name.text);
-	return -ENOMEM;
-}
+#define REFUSE FABRIC_NAMES_REFUSE
 
 /* ---- one name ---- */
 
 /* Who knows the hosts by other names is told one of them. */
-static int unknown(const struct reader *r, const char *text, size_t len)
+static int unknown(const struct fabric_names *r, const char *text, size_t len)
 {
 	uint32_t n = fabric_hosts(&r->tree->pgft), some = 0;
 	char name[FABRIC_TREE_NAME_MAX];
@@ -47,66 +25,8 @@ static int unknown(const struct reader *r, const char *text, size_t len)
 		      fabric_quote_n(text, len).text, n, fabric_quote(name).text);
 }
 
-static bool takes_part(const struct fabric_set *set, uint32_t host)
-{
-	uint32_t low = 0, high = set->count;
-
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (set->hosts[mid] == host)
-			return true;
-		if (set->hosts[mid] < host)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return false;
-}
-
-static int add_host(struct reader *r, uint32_t node, const char *text, size_t len)
-{
-	struct fabric_quote word = fabric_quote_n(text, len);
-	uint32_t n = fabric_hosts(&r->tree->pgft);
-
-	if (node >= n && !r->tree->net)
-		return REFUSE(r, ": %s is a switch; ranks run on hosts, h0 to h%u", word.text,
-			      n - 1);
-	if (node >= n)
-		return REFUSE(r, ": %s is a switch; ranks run on hosts", word.text);
-	if (!fabric_tree_has_node(r->tree, node))
-		return REFUSE(r, ": %s is missing in this fabric; expected a host that is there",
-			      word.text);
-	if (r->set && !takes_part(r->set, node))
-		return REFUSE(r, ": %s does not take part; expected one of the %u hosts that do",
-			      word.text, r->set->count);
-	if (r->seen[node])
-		return REFUSE(r, ": %s is in line %" PRIu64 " already; a host may be named once",
-			      word.text, r->seen[node]);
-	r->seen[node] = r->number;
-	r->hosts[r->count++] = node;
-	return 0;
-}
-
-/* All of a machine that are there and take part; if none does, the first says why. */
-static int add_machine(struct reader *r, const uint32_t *hosts, uint32_t count, const char *text,
-		       size_t len)
-{
-	uint32_t added = 0;
-	int ret = 0;
-
-	for (uint32_t i = 0; !ret && i < count; i++) {
-		if (!fabric_tree_has_node(r->tree, hosts[i]) ||
-		    (r->set && !takes_part(r->set, hosts[i])))
-			continue;
-		ret = add_host(r, hosts[i], text, len);
-		added++;
-	}
-	return added ? ret : add_host(r, hosts[0], text, len);
-}
-
 /* -ENOENT: there is no such host, and nothing was said about it. */
-static int find_name(struct reader *r, const char *text, size_t len)
+static int find_name(struct fabric_names *r, const char *text, size_t len)
 {
 	char name[FABRIC_TREE_NAME_MAX];
 	const uint32_t *hosts;
@@ -118,10 +38,10 @@ static int find_name(struct reader *r, const char *text, size_t len)
 	name[len] = '\0';
 	count = fabric_tree_machine(r->tree, name, &hosts);
 	if (count > 1)
-		return add_machine(r, hosts, count, text, len);
+		return fabric_names_add_machine(r, hosts, count, text, len);
 	if (fabric_tree_find(r->tree, name, &node))
 		return -ENOENT;
-	return add_host(r, node, text, len);
+	return fabric_names_add_host(r, node, text, len);
 }
 
 /* ---- lists of names ---- */
@@ -203,7 +123,7 @@ static size_t compose(const char *text, size_t len, const struct range *g, uint3
 	return at;
 }
 
-static int bad_list(const struct reader *r, const char *text, size_t len)
+static int bad_list(const struct fabric_names *r, const char *text, size_t len)
 {
 	return REFUSE(r, ": %s is no list of hosts; expected such as host[01-12,15]",
 		      fabric_quote_n(text, len).text);
@@ -229,7 +149,7 @@ static int find_ranges(const char *text, size_t len, struct range g[RANGES_MAX],
 
 /* All names in their order, the last number first. It ends at the first name that is not a host or
  * was there before, so it can not be long. */
-static int add_ranges(struct reader *r, const char *text, size_t len)
+static int add_ranges(struct fabric_names *r, const char *text, size_t len)
 {
 	char name[FABRIC_TREE_NAME_MAX];
 	struct range g[RANGES_MAX];
@@ -259,7 +179,7 @@ static int add_ranges(struct reader *r, const char *text, size_t len)
 	return 0;
 }
 
-/* MPICH's "host:1", how many processes. */
+/* MPICH's "host:1": where the number of ranks begins. */
 static size_t without_count(const char *text, size_t len)
 {
 	size_t at = len;
@@ -269,23 +189,37 @@ static size_t without_count(const char *text, size_t len)
 	return at > 1 && at < len && text[at - 1] == ':' ? at - 1 : len;
 }
 
-/* An order says which rank is where; in an allocation it is of no interest how many there are. */
-static int too_many(const struct reader *r, const char *what)
+static int take_count(struct fabric_names *r, const char *text, size_t len)
 {
-	return REFUSE(r, ": a host runs one rank here; expected %s1, or no number of ranks", what);
+	uint32_t n = 0;
+
+	/* Nobody has more, and a number that is too large stays so. */
+	for (size_t i = 0; i < len; i++)
+		n = n > FABRIC_NONE / 16 ? n : n * 10 + (uint32_t)(text[i] - '0');
+	if (!n)
+		return REFUSE(r, ": no ranks on a host; expected host:1, or no such host");
+	if (!r->ranks) {
+		r->ranks = n;
+		r->style = "host:";
+	}
+	return 0;
 }
 
-static int add_item(struct reader *r, const char *text, size_t len)
+static int add_item(struct fabric_names *r, const char *text, size_t len)
 {
 	size_t shorter = without_count(text, len);
+	uint32_t ranks = r->ranks;
 	int ret = find_name(r, text, len);
 
-	if (ret == -ENOENT && r->set && shorter < len &&
-	    (len - shorter != 2 || text[len - 1] != '1'))
-		return too_many(r, "host:");
-	if (ret == -ENOENT && shorter < len)
-		ret = find_name(r, text, shorter);
-	return ret == -ENOENT ? add_ranges(r, text, shorter) : ret;
+	if (ret != -ENOENT)
+		return ret;
+	ret = shorter < len ? take_count(r, text + shorter + 1, len - shorter - 1) : 0;
+	if (!ret)
+		ret = shorter < len ? find_name(r, text, shorter) : -ENOENT;
+	if (ret == -ENOENT)
+		ret = add_ranges(r, text, shorter);
+	r->ranks = ranks;
+	return ret;
 }
 
 /* Where the item ends: at a comma that is not in brackets. */
@@ -299,7 +233,7 @@ static size_t item_length(const char *text)
 	return len;
 }
 
-static int add_word(struct reader *r, const char *word)
+static int add_word(struct fabric_names *r, const char *word)
 {
 	int ret = 0;
 
@@ -315,54 +249,90 @@ static int add_word(struct reader *r, const char *word)
 
 /* ---- files ---- */
 
-static int read_hosts(struct reader *r, FILE *from, struct fabric_line *line)
+/* Slot 1 of a machine with several hosts is its second one, as our own rankfiles have it; other
+ * slots are those of cores. */
+static int add_ranked(struct fabric_names *r, const struct fabric_line *line)
+{
+	size_t len = strlen(line->name);
+	const uint32_t *hosts;
+	uint32_t n = fabric_tree_machine(r->tree, line->name, &hosts);
+	int ret;
+
+	r->rank = line->rank;
+	r->ranks = 1;
+	if (n > 1 && line->slot < n)
+		return fabric_names_add_host(r, hosts[line->slot], line->name, len);
+	ret = find_name(r, line->name, len);
+	return ret == -ENOENT ? unknown(r, line->name, len) : ret;
+}
+
+static int add_line(struct fabric_names *r, struct fabric_line *line)
+{
+	if (line->zero)
+		return REFUSE(r, " has a zero byte in it; expected a text file");
+	if (!fabric_line_parse(line))
+		return REFUSE(r, ": %s is not understood; expected %s",
+			      fabric_quote(line->bad).text, line->expected);
+	if (!line->name)
+		return 0;
+	if (r->n_named && r->ranked != line->ranked)
+		return REFUSE(r, ": %s; expected all lines to be of a rankfile, or none",
+			      line->ranked ? "a rank, behind lines of a hostfile"
+					   : "no rank, behind lines of a rankfile");
+	r->ranked = line->ranked;
+	if (line->ranked)
+		return add_ranked(r, line);
+	r->ranks = line->ranks;
+	r->style = "slots=";
+	return add_word(r, line->name);
+}
+
+static int read_hosts(struct fabric_names *r, FILE *from, struct fabric_line *line)
 {
 	int ret;
 
 	errno = 0;
 	for (r->number = 1; (ret = fabric_line_read(from, line)) > 0; r->number++) {
-		if (line->zero)
-			return REFUSE(r, " has a zero byte in it; expected a text file");
-		if (line->len)
-			ret = add_word(r, line->word);
-		if (ret >= 0 && r->set && line->slots)
-			ret = too_many(r, "slots=");
+		ret = add_line(r, line);
 		if (ret < 0)
 			return ret;
 	}
 	if (ret < 0)
-		return no_memory(r);
+		return fabric_names_no_memory(r);
 	if (ferror(from)) {
 		ret = errno ? -errno : -EIO;
 		fabric_refuse(r->why, r->why_size, "can not read %s: %s", r->name.text,
 			      strerror(-ret));
 		return ret;
 	}
-	if (r->count == 0 && !r->tree->net)
+	if (r->n_named == 0 && !r->tree->net)
 		return fabric_refuse(r->why, r->why_size,
 				     "%s names no host; expected one of h0 to h%u per line",
 				     r->name.text, fabric_hosts(&r->tree->pgft) - 1);
-	if (r->count == 0)
+	if (r->n_named == 0)
 		return fabric_refuse(r->why, r->why_size, "%s names no host; expected one per line",
 				     r->name.text);
-	return 0;
+	return fabric_names_end(r);
 }
 
 int fabric_names_read(const struct fabric_tree *t, const struct fabric_set *set, FILE *from,
 		      const char *name, uint32_t *hosts, uint32_t *count, char *why,
 		      size_t why_size)
 {
-	struct reader r = {.tree = t, .set = set, .name = fabric_quote(name), .hosts = hosts};
+	struct fabric_names r = {.tree = t, .set = set, .name = fabric_quote(name), .hosts = hosts};
 	struct fabric_line line = {0};
 	int ret;
 
 	r.why = why;
 	r.why_size = why_size;
 	r.seen = calloc(fabric_hosts(&t->pgft), sizeof(*r.seen));
-	ret = r.seen ? read_hosts(&r, from, &line) : no_memory(&r);
+	r.times = calloc(fabric_hosts(&t->pgft), sizeof(*r.times));
+	ret = r.seen && r.times ? read_hosts(&r, from, &line) : fabric_names_no_memory(&r);
 	*count = r.count;
 	free(r.seen);
-	free(line.word);
+	free(r.times);
+	free(r.named);
+	free(line.text);
 	return ret;
 }
 

@@ -1,68 +1,150 @@
-/* Lines of hostfiles. */
+/* Lines of hostfiles and rankfiles. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "fabric_order_in.h"
+#include "fabric_names_in.h"
 
-static bool ends_word(int c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f' || c == '#';
-}
+#define BLANKS " \t\r\v\f"
 
 static int append(struct fabric_line *line, int c)
 {
 	if (line->len + 1 >= line->room) {
 		size_t room = line->room ? 2 * line->room : 128;
-		char *word = realloc(line->word, room);
+		char *text = realloc(line->text, room);
 
-		if (!word)
+		if (!text)
 			return -ENOMEM;
-		line->word = word;
+		line->text = text;
 		line->room = room;
 	}
-	line->word[line->len++] = (char)c;
-	line->word[line->len] = '\0';
+	line->text[line->len++] = (char)c;
 	return 0;
-}
-
-static void end_other(struct fabric_line *line)
-{
-	line->other[line->other_len] = '\0';
-	line->slots |= !strncmp(line->other, "slots=", 6) && strcmp(line->other, "slots=1") != 0;
-	line->other_len = 0;
-}
-
-static void append_other(struct fabric_line *line, int c)
-{
-	if (ends_word(c))
-		end_other(line);
-	else if (line->other_len < sizeof(line->other) - 1)
-		line->other[line->other_len++] = (char)c;
 }
 
 int fabric_line_read(FILE *f, struct fabric_line *line)
 {
-	enum { BEFORE, WORD, AFTER, COMMENT } state = BEFORE;
+	bool comment = false;
 	int c = getc(f);
 
-	line->len = line->other_len = 0;
-	line->zero = line->slots = false;
+	line->len = 0;
+	line->zero = false;
 	if (c == EOF)
 		return 0;
 	for (; c != EOF && c != '\n' && !line->zero; c = getc(f)) {
 		line->zero = c == 0;
-		if (c == '#')
-			state = COMMENT;
-		else if (ends_word(c))
-			state = state == WORD ? AFTER : state;
-		else if (state == BEFORE)
-			state = WORD;
-		if (state == WORD && append(line, c))
+		comment |= c == '#';
+		if (!comment && append(line, c))
 			return -ENOMEM;
-		if (state == AFTER)
-			append_other(line, c);
 	}
-	end_other(line);
+	if (append(line, '\0'))
+		return -ENOMEM;
+	line->len--;
 	return 1;
+}
+
+/* ---- words ---- */
+
+static char *next_word(char **rest)
+{
+	char *word = *rest + strspn(*rest, BLANKS), *end = word + strcspn(word, BLANKS);
+
+	if (!*word)
+		return NULL;
+	*rest = *end ? end + 1 : end;
+	*end = '\0';
+	return word;
+}
+
+static bool refuse(struct fabric_line *line, const char *word, const char *expected)
+{
+	line->bad = word;
+	line->expected = expected;
+	return false;
+}
+
+/* How many ranks, how many at most, and what else launchers may be told of a host. */
+enum meaning { RANKS, MOST, OTHER };
+
+static const struct {
+	const char *key;
+	enum meaning meaning;
+} keys[] = {
+	{"slots", RANKS},     {"count", RANKS},     {"cpu", RANKS},      {"cpus", RANKS},
+	{"max_slots", MOST},  {"max-slots", MOST},  {"slots_max", MOST}, {"slots-max", MOST},
+	{"cpu_max", MOST},    {"cpu-max", MOST},    {"cpus_max", MOST},  {"cpus-max", MOST},
+	{"count_max", MOST},  {"count-max", MOST},  {"user", OTHER},     {"username", OTHER},
+	{"user_name", OTHER}, {"user-name", OTHER}, {"port", OTHER},     {"binding", OTHER},
+	{"ifhn", OTHER},      {"map", OTHER},       {"boards", OTHER},   {"sockets", OTHER},
+	{"cores", OTHER},
+};
+
+/* KEY=VALUE, behind the name of a host. */
+static bool take_key(struct fabric_line *line, const char *word)
+{
+	size_t len = strcspn(word, "="), i = 0, n = sizeof(keys) / sizeof(keys[0]);
+	uint64_t v = 0;
+
+	while (i < n && (strncmp(keys[i].key, word, len) != 0 || keys[i].key[len]))
+		i++;
+	if (!word[len] || !word[len + 1] || i == n)
+		return refuse(line, word,
+			      "one host per line, and behind it what hostfiles say of it, such as "
+			      "slots=1, or a comment, # ...");
+	if (keys[i].meaning == OTHER)
+		return true;
+	if (fabric_decimal(word + len + 1, &v) || v == 0 || v > UINT32_MAX)
+		return refuse(line, word, "a number of ranks that is at least 1");
+	if (keys[i].meaning == RANKS)
+		line->ranks = (uint32_t)v;
+	return true;
+}
+
+/* ---- rankfiles ---- */
+
+#define RANKED "rank N=HOST slot=S, as in rankfiles of Open MPI"
+
+/* 0=host; the number ends there. */
+static bool take_rank(struct fabric_line *line, char *word)
+{
+	char *equals = strchr(word, '=');
+	uint64_t rank;
+
+	if (!equals || !equals[1])
+		return refuse(line, word, RANKED);
+	*equals = '\0';
+	if (fabric_decimal(word, &rank) || rank >= FABRIC_NONE)
+		return refuse(line, word, "the number of a rank, and " RANKED);
+	line->rank = (uint32_t)rank;
+	line->name = equals + 1;
+	return true;
+}
+
+static bool take_slot(struct fabric_line *line, const char *word)
+{
+	uint64_t slot;
+
+	if (strncmp(word, "slot=", 5) != 0 || !word[5])
+		return refuse(line, word, RANKED);
+	if (!fabric_decimal(word + 5, &slot) && slot < FABRIC_NONE)
+		line->slot = (uint32_t)slot;
+	return true;
+}
+
+bool fabric_line_parse(struct fabric_line *line)
+{
+	char *rest = line->text, *word = next_word(&rest);
+	const char *second = rest + strspn(rest, BLANKS);
+	bool good = true;
+
+	line->name = word;
+	line->ranks = 0;
+	line->slot = FABRIC_NONE;
+	/* A host may be called so, too, but no number follows it then. */
+	line->ranked = word && !strcmp(word, "rank") && *second >= '0' && *second <= '9';
+	if (line->ranked)
+		good = take_rank(line, next_word(&rest));
+	while (good && word && (word = next_word(&rest)))
+		good = line->ranked ? take_slot(line, word) : take_key(line, word);
+	return good;
 }

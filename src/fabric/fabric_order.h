@@ -24,11 +24,15 @@ int fabric_set_all(struct fabric_set *s, const struct fabric_tree *t);
 int fabric_set_exclude(struct fabric_set *s, const struct fabric_tree *t, const char *text,
 		       char *why, size_t why_size);
 
-/* Those that a file names, as hostfiles of Open MPI and MPICH and lists of Slurm do: the first
- * word of each line counts, "host7", "host7:1" or "host00[01-12,15],login1"; blank lines and what
- * follows '#' do not. Each host at most once, with one rank (slots=2 and host7:2 are refused), and
- * all must be there. Returns 0, or -EINVAL,
- * -ENOMEM or the errno of the file with one sentence in why. */
+/* Those that a file names, as hostfiles of Open MPI and MPICH and lists of Slurm do: a name per
+ * line, "host7", "host7:1" or "host00[01-12,15],login1", and behind it nothing but what launchers
+ * may be told of a host, "slots=1", "ifhn=ib0"; or as rankfiles do, "rank 0=host7 slot=0", with
+ * ranks from 0 on in any order. Blank lines and what follows '#' do not count.
+ * Each host at most once, and all must be there. In an order, each has one rank (slots=2 and
+ * host7:2 are refused). A machine with several hosts stands for all of them if it is named once;
+ * named several times, or with a number of ranks in an order, for one after the other in the order
+ * of the tree. In a rankfile its slot says which, if it is one. Returns 0, or -EINVAL, -ENOMEM or
+ * the errno of the file with one sentence in why. */
 int fabric_set_file(struct fabric_set *s, const struct fabric_tree *t, const char *path, char *why,
 		    size_t why_size);
 int fabric_set_read(struct fabric_set *s, const struct fabric_tree *t, FILE *from, const char *name,

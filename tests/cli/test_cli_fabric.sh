@@ -72,7 +72,7 @@ check_has "$out" 'defect:'
 
 fabric hsd --topology "$tmp/cut" --cps shift
 check_code 0
-check_has "$err" 'warning: the fabric has'
+check_has "$err" 'warning: the fabric has 1 defect, '
 
 # ---- hot spots ----
 fabric hsd --pgft '2;18,18;1,9;1,2' --cps shift --json
@@ -199,13 +199,33 @@ a=$(value '.orders[]|select(.seed == 5).us')
 fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --order random:5 --json
 check_eq "$(value .us)" "$a"
 fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --order random:3..7
-check_has "$out" 'the median of 5 orders'
+check_has "$out" 'the median of 5 orders, from'
+a=$(sed -n 's/^\([0-9]* packets, [0-9]* events\) .*/\1/p' <<<"$out")
+fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --order random:3..7 --json
+check_eq "$(value '"\(.packets) packets, \(.events) events"')" "$a"
+fabric sim --pgft '2;4,4;1,2;1,2' --cps shift --order random:3..6
+check_has "$out" 'the median of 4 orders (the lower of the two in the middle), from'
+fabric sim --pgft '1;4;1;1' --cps shift --order random:9223372036854775807..9223372036854775808 --json
+check_eq "$(grep -o '"seed": .*[^,]' <<<"$out" | sort)" \
+	$'"seed": "9223372036854775808"\n"seed": 9223372036854775807'
 
 fabric sim --pgft '2;12,12;1,12;1,1' --ranks 24 --rounds 3 --paths hashed --json \
 	--stripe original --stripe hsam:4 --stripe bss:12,3
 check_code 0
 check_eq "$(value 'map(.policy)|join(" ")')" 'original hsam:4 bss:12,3'
 check_eq "$(value '.[1].to_first_policy < 1 and .[2].to_first_policy < 1')" true
+
+# What a policy takes does not depend on the others, but on the addresses.
+stripe() { fabric sim --pgft '2;12,12;1,12;1,1' --ranks 24 --rounds 1 --json "$@"; }
+stripe --stripe original
+a=$(value '.[0].last_round_us')
+stripe --stripe original --stripe hsam:4
+check_eq "$(value '.[0].last_round_us')" "$a"
+b=$(value '.[1].last_round_us')
+stripe --stripe hsam:4 --stripe original --stripe hsam:12 --addresses 12
+check_eq "$(value '[.[].last_round_us][:2]|tostring')" "[$b,$a]"
+stripe --stripe original --addresses 1
+check_true test "$(value ".[0].last_round_us < $a")" = true
 
 # ---- pictures ----
 fabric draw --pgft '2;4,4;1,2;1,2' --cps shift --order random:1
@@ -277,6 +297,28 @@ two --as openmpi-rankfile
 check_eq "$out" "$(printf 'rank %s slot=%s\n' 0=n0 0 1=h2 0 2=n0 1 3=n2 0 4=n2 1)"
 two --as mpich
 check_eq "$out" "$(printf '%s:1\n' n0 h2 n0 n2 n2)"
+# What it writes it reads: a machine that is named several times is its hosts, one after the other.
+for as in names openmpi-rankfile mpich slurm; do
+	two --as $as -o "$tmp/launch"
+	two --order "file:$tmp/launch"
+	check_eq "$out" "$(cat "$tmp/names")"
+done
+two --order random:3 --as openmpi-rankfile -o "$tmp/launch"
+two --order "file:$tmp/launch" --as openmpi-rankfile
+check_eq "$out" "$(cat "$tmp/launch")"
+two --order "file:$tmp/job" --as openmpi -o "$tmp/launch"
+two --order "file:$tmp/launch"
+check_eq "$out" "$(printf 'n0/mlx5_0\nn0/mlx5_1\nh2\nn2/HCA-1\nn2/HCA-2')"
+printf 'n2:1\nn0 slots=1\nh2\nn2:1\n' >"$tmp/launch"
+two --order "file:$tmp/launch"
+check_eq "$out" "$(printf 'n2/HCA-1\nn0/mlx5_0\nh2\nn2/HCA-2')"
+for lines in 'n0\nn0\nn0\n' 'h2\nn0\nn0/mlx5_1\n' 'h2\nh2\nn0:3\n' 'n0:2\nh2\nn0:1\n' 'h2 h3\n'; do
+	# shellcheck disable=SC2059 # lines
+	printf "$lines" >"$tmp/launch"
+	two --order "file:$tmp/launch"
+	check_code 2
+	check_has "$err" "line "
+done
 two --as slurm-topology
 check_eq "$out" "$(printf 'SwitchName=%s\n' 's1.0 Nodes=n0,h2' 's1.2 Nodes=n2' 't2.0 Switches=s1.0,s1.2')"
 printf 'n0/mlx5_1\nn1\n' >"$tmp/job"
@@ -287,6 +329,9 @@ check_has "$out" "missing: 2 nodes"
 fabric check --topology "$tmp/two" --without "n0 mlx5_1"
 check_has "$out" "missing: 1 nodes"
 printf 'n0\nn1\nn0\n' >"$tmp/job"
+two --as slurm
+check_eq "$out" "$(printf '%s\n' n0 n1 n0 n1)"
+printf 'n0\nn0\nn0\n' >"$tmp/job"
 two
 check_code 2
 check_has "$err" "line 3 of"
@@ -320,8 +365,22 @@ printf 'h0\nh1\nh0\n' >"$tmp/twice"
 bad "line 3 of" order --pgft '1;4;1;1' --order "file:$tmp/twice"
 printf 'h0\nnowhere\n' >"$tmp/where"
 bad "line 2 of" hsd --pgft '1;4;1;1' --cps shift --hosts "$tmp/where"
+printf 'h0 h1 h2\n' >"$tmp/where"
+bad "line 1 of" order --pgft '1;4;1;1' --hosts "$tmp/where"
 printf '0>1\n0>9\n' >"$tmp/far"
 bad "$tmp/far:2" hsd --pgft '1;4;1;1' --cps "file:$tmp/far"
+printf '0>99999999999999999999\n' >"$tmp/far"
+bad 'there is no rank 99999999999999999999; expected 0 to 3' hsd --pgft '1;4;1;1' --cps "file:$tmp/far"
+# What can be said once only.
+for words in 'check --topology x' 'order --as names --order routing' 'hsd --cps ring --hottest 3' \
+	'draw --output x' 'sim --bytes 2K --stripe original' 'route --lfts x' 'convert --to pgft'; do
+	# shellcheck disable=SC2086 # a command and its options
+	set -- $words
+	command=$1
+	shift
+	bad "$1 was given twice" "$command" "$@" "$1" "$2"
+done
+bad '--output was given twice' draw --pgft '1;4;1;1' -o "$tmp/x" --output "$tmp/y"
 printf '0>1 0>2\n' >"$tmp/two"
 bad 'one receiver' sim --pgft '1;4;1;1' --cps "file:$tmp/two" --progress exchange
 printf 'h0\nh1 slots=4\n' >"$tmp/slots"
@@ -335,6 +394,13 @@ done
 bad 'both' route --pgft '1;4;1;1' --lfts - --json
 bad '--rounds' sim --pgft '1;4;1;1' --cps shift --rounds 3
 bad '--rounds' sim --pgft '1;4;1;1' --cps shift --paths hashed
+bad '--addresses' sim --pgft '1;4;1;1' --cps shift --addresses 3
+bad 'hsam:13 has more paths than a host has addresses, 12' sim --pgft '2;12,12;1,12;1,1' --ranks 4 --stripe hsam:13
+bad 'addresses, 1' sim --pgft '1;4;1;1' --stripe hsam:2
+bad '--addresses 13: the most is 12' sim --pgft '2;12,12;1,12;1,1' --stripe hsam:13 --addresses 13
+bad '--addresses 17: the most is 16' sim --pgft '2;12,12;1,12;1,1' --stripe original --paths hashed \
+	--addresses 17
+bad '--addresses is at least 1' sim --pgft '2;12,12;1,12;1,1' --stripe original --addresses 0
 bad '--stages' sim --pgft '1;4;1;1' --stripe original --stages 3
 bad '--ranks 5' sim --pgft '1;4;1;1' --cps shift --ranks 5
 bad 'days' sim --pgft '2;18,18;1,9;1,2' --cps shift --bytes 1024G
@@ -398,6 +464,15 @@ for words in order 'convert --to pgft' 'convert --to ibnetdiscover' draw 'route 
 	esac
 done
 cannot 'No space left' route --pgft '2;4,4;1,2;1,2' --lfts /dev/full
+# Nor more than a file may have: what was written of it is gone.
+(
+	ulimit -f 8
+	code=0
+	"$WEFT" fabric route --pgft '2;18,18;1,9;1,2' --lfts "$tmp/limit" 2>"$tmp/err" || code=$?
+	echo "$code $(cd "$tmp" && echo limit*) $(cat "$tmp/err")" >"$tmp/in"
+)
+check_has "$(cat "$tmp/in")" '1 limit* weft'
+check_has "$(cat "$tmp/in")" 'File too large'
 # More than fits into a buffer, so that the disk is full long before the end.
 cannot 'No space left' route --pgft '2;18,18;1,9;1,2' --lfts -
 

@@ -115,10 +115,12 @@ static void test_files(void **state)
 	check_order(FILE_OF("h3\nh1\nh2\n"), ORDER(3, 1, 2), 3);
 	check_order(FILE_OF("h3\nh1\nh23"), ORDER(3, 1, 23), 3);
 	check_order(FILE_OF("h3\r\nh1\r\n\r\nh2\r\n"), ORDER(3, 1, 2), 3);
-	check_order(FILE_OF("# all\n\n  h3 # third\n\t\n\th1#x\n #h5\nh0  max slots=1 #slots=3\n"),
+	check_order(FILE_OF("# all\n\n  h3 # third\n\t\n\th1#x\n #h5\nh0  max_slots=1 slots=1 "
+			    "#slots=3\n"),
 		    ORDER(3, 1, 0), 3);
 	check_order(FILE_OF("\n\n\nh0\n\n\n"), ORDER(0), 1);
-	check_order(FILE_OF("h0 h1 h1 nonsense\nh1\n"), ORDER(0, 1), 2);
+	check_order(FILE_OF("h0:1 binding=user:0,1 ifhn=ib0\nh1 user-name=x cpus=1#x\n"),
+		    ORDER(0, 1), 2);
 	/* As launchers and Slurm have them. */
 	check_order(FILE_OF("h5:1\nh7:1\n"), ORDER(5, 7), 2);
 	check_order(FILE_OF("h5,h1\nh2\n"), ORDER(5, 1, 2), 3);
@@ -127,9 +129,46 @@ static void test_files(void **state)
 	check_order(FILE_OF("h[1-2][0-1]:1\n"), ORDER(10, 11, 20, 21), 4);
 }
 
+static void test_rankfiles(void **state)
+{
+	(void)state;
+	check_order(FILE_OF("rank 0=h3 slot=0\nrank 1=h1 slot=0\n"), ORDER(3, 1), 2);
+	check_order(FILE_OF("# x\nrank  2=h9 slot=1:0-3\n\nrank 0=h3\nrank 1=h1 slot=7 # x\r\n"),
+		    ORDER(3, 1, 9), 3);
+	check_refused(FILE_OF("rank 0=h3\nrank 0=h1\n"), EINVAL, "': rank 0 is in line 1 already");
+	check_refused(FILE_OF("rank 3=h3\nrank 0=h1\n"), EINVAL,
+		      "': rank 3, but there is no rank 1; expected 0 to 1");
+	check_refused(FILE_OF("rank 0=h3\nrank 1=h3\n"), EINVAL, "'h3' is in line 1 already");
+	check_refused(FILE_OF("rank 0=h3\nh1\n"), EINVAL, "': no rank, behind lines of a rankfile");
+	check_refused(FILE_OF("h1\nrank 0=h3\n"), EINVAL, "': a rank, behind lines of a hostfile");
+	check_refused(FILE_OF("rank 0=h99\n"), EINVAL, "'h99' is no host");
+	check_refused(FILE_OF("rank 0 h1\n"), EINVAL,
+		      "'0' is not understood; expected rank N=HOST slot=S");
+	check_refused(FILE_OF("rank 0=\n"), EINVAL, "'0=' is not understood");
+	check_refused(FILE_OF("rank 0x=h1\n"), EINVAL, "expected the number of a rank");
+	check_refused(FILE_OF("rank 4294967295=h1\n"), EINVAL, "expected the number of a rank");
+	check_refused(FILE_OF("rank 0=h1 slots=1\n"), EINVAL, "'slots=1' is not understood");
+	check_refused(FILE_OF("rank 0=h1 slot=\n"), EINVAL, "'slot=' is not understood");
+}
+
 static void test_bad_files(void **state)
 {
 	(void)state;
+	/* Nothing behind a name is read over. */
+	check_refused(FILE_OF("h5\nh0 h1 h2\n"), EINVAL,
+		      "': 'h1' is not understood; expected one host per line");
+	check_refused(FILE_OF("h5\nh0 h1 h2\n"), EINVAL, "line 2 of '");
+	check_refused(FILE_OF("h0 max slots=1\n"), EINVAL, "'max' is not understood");
+	check_refused(FILE_OF("h0 slot=1\n"), EINVAL, "'slot=1' is not understood");
+	check_refused(FILE_OF("h0 slots=\n"), EINVAL, "'slots=' is not understood");
+	check_refused(FILE_OF("h0 =1\n"), EINVAL, "'=1' is not understood");
+	check_refused(FILE_OF("h0 slots=x\n"), EINVAL,
+		      "'slots=x' is not understood; expected a number of ranks");
+	check_refused(FILE_OF("h0 slots=0\n"), EINVAL, "expected a number of ranks");
+	check_refused(FILE_OF("h0 max-slots=-1\n"), EINVAL, "expected a number of ranks");
+	check_refused(FILE_OF("h0 slots=18446744073709551616\n"), EINVAL, "a number of ranks");
+	check_refused(FILE_OF("h0:0\n"), EINVAL, "no ranks on a host; expected host:1");
+	check_refused(FILE_OF("h0:4294967297\n"), EINVAL, "expected host:1");
 	/* One rank per host: what asks for more is not just read over. */
 	check_refused(FILE_OF("h0 slots=1\nh1 max_slots=9 slots=2\n"), EINVAL,
 		      "': a host runs one rank here; expected slots=1");
@@ -325,7 +364,7 @@ static void test_set_file(void **state)
 	(void)state;
 	fabric_tree_init(&fabric, &t);
 	assert_int_equal(fabric_tree_remove(&fabric, 7), 0);
-	FILE_OF("h20 slots=16\nh[2-3]\nh5:4\n");
+	FILE_OF("h20 slots=16\nh[2-3]\nh5:4 max_slots=8\n");
 	assert_int_equal(fabric_set_file(&s, &fabric, path, why, sizeof(why)), 0);
 	assert_int_equal(s.count, 4);
 	assert_memory_equal(s.hosts, want, sizeof(want));
@@ -468,13 +507,14 @@ static int teardown(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_routing_order), cmocka_unit_test(test_random_order),
-		cmocka_unit_test(test_no_order),      cmocka_unit_test(test_files),
-		cmocka_unit_test(test_bad_files),     cmocka_unit_test(test_unreadable),
-		cmocka_unit_test(test_huge_lines),    cmocka_unit_test(test_full_file),
-		cmocka_unit_test(test_set_all),       cmocka_unit_test(test_exclude),
-		cmocka_unit_test(test_bad_exclude),   cmocka_unit_test(test_set_file),
-		cmocka_unit_test(test_adversarial),   cmocka_unit_test(test_adversarial_parts),
+		cmocka_unit_test(test_routing_order),     cmocka_unit_test(test_random_order),
+		cmocka_unit_test(test_no_order),          cmocka_unit_test(test_files),
+		cmocka_unit_test(test_rankfiles),         cmocka_unit_test(test_bad_files),
+		cmocka_unit_test(test_unreadable),        cmocka_unit_test(test_huge_lines),
+		cmocka_unit_test(test_full_file),         cmocka_unit_test(test_set_all),
+		cmocka_unit_test(test_exclude),           cmocka_unit_test(test_bad_exclude),
+		cmocka_unit_test(test_set_file),          cmocka_unit_test(test_adversarial),
+		cmocka_unit_test(test_adversarial_parts),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
