@@ -55,6 +55,17 @@ static bool is_plain(const char *name)
 	return true;
 }
 
+/* What is found again in a list of names. */
+static bool is_word(const char *name)
+{
+	if (!*name)
+		return false;
+	for (; *name; name++)
+		if ((*name >= 0 && *name <= ' ') || strchr("#,\x7f", *name))
+			return false;
+	return true;
+}
+
 /* Ranks run on machines, whichever of their adapters and ports it is. */
 static void host_name(const struct writer *w, uint32_t host, char name[FABRIC_TREE_NAME_MAX])
 {
@@ -73,6 +84,15 @@ static int check_host(const struct writer *w, uint32_t host)
 {
 	char name[FABRIC_TREE_NAME_MAX];
 
+	if (w->kind == FABRIC_LAUNCH_NAMES) {
+		fabric_tree_name(w->t, host, name);
+		if (is_word(name))
+			return 0;
+		return fabric_refuse(w->why, w->why_size,
+				     "host %u is called %s, which would not be read again from a "
+				     "list; expected no blanks, ',' and '#'",
+				     host, fabric_quote(name).text);
+	}
 	host_name(w, host, name);
 	/* OpenSM takes any name: it is the rest of the line. */
 	if (w->kind != FABRIC_LAUNCH_OPENSM && !is_plain(name))

@@ -4,10 +4,34 @@
 #include <string.h>
 
 #include "fabric_names_in.h"
+#include "fabric_net.h"
+#include "fabric_text.h"
 
 #define REFUSE FABRIC_NAMES_REFUSE
 
 /* ---- one name ---- */
+
+static bool is_in_tree(const struct fabric_tree *t, uint32_t net_node)
+{
+	for (uint32_t i = 0; i < fabric_hosts(&t->pgft); i++)
+		if (t->net_node[i] == net_node)
+			return true;
+	return false;
+}
+
+/* A host of the network that has no place in the tree. */
+static bool is_beside(const struct fabric_tree *t, const char *text, size_t len)
+{
+	for (uint32_t i = 0; i < t->net->n_nodes; i++) {
+		const struct fabric_net_node *n = &t->net->nodes[i];
+		const char *const names[] = {n->name, n->host, n->id};
+
+		for (size_t k = 0; k < 3 && n->kind != FABRIC_NET_SWITCH; k++)
+			if (!strncmp(names[k], text, len) && !names[k][len])
+				return !is_in_tree(t, i);
+	}
+	return false;
+}
 
 /* Who knows the hosts by other names is told one of them. */
 static int unknown(const struct fabric_names *r, const char *text, size_t len)
@@ -18,6 +42,11 @@ static int unknown(const struct fabric_names *r, const char *text, size_t len)
 	if (!r->tree->net)
 		return REFUSE(r, ": %s is no host of this tree; its hosts are h0 to h%u",
 			      fabric_quote_n(text, len).text, n - 1);
+	if (is_beside(r->tree, text, len))
+		return REFUSE(r,
+			      ": %s is beside the tree and can not be ordered; expected hosts that "
+			      "have a place in it",
+			      fabric_quote_n(text, len).text);
 	while (some < n - 1 && !fabric_tree_has_node(r->tree, some))
 		some++;
 	fabric_tree_name(r->tree, some, name);
@@ -39,9 +68,10 @@ static int find_name(struct fabric_names *r, const char *text, size_t len)
 	count = fabric_tree_machine(r->tree, name, &hosts);
 	if (count > 1)
 		return fabric_names_add_machine(r, hosts, count, text, len);
-	if (fabric_tree_find(r->tree, name, &node))
-		return -ENOENT;
-	return fabric_names_add_host(r, node, text, len);
+	if (!fabric_tree_find(r->tree, name, &node))
+		return fabric_names_add_host(r, node, text, len);
+	/* The adapter may have got another name, its machine has not. */
+	return count ? fabric_names_add_host(r, hosts[0], text, len) : -ENOENT;
 }
 
 /* ---- lists of names ---- */

@@ -37,7 +37,8 @@ struct fabric_net_node {
 	 * "node17 HCA-1"; if others are called the same, all of it, as node17/HCA-1; and the id if
 	 * that is the same, too. */
 	const char *name;
-	const char *host; /* and without the adapter: node17 */
+	/* And without the adapter: node17, which all adapters of a machine have in common. */
+	const char *host;
 	enum fabric_net_kind kind;
 	uint32_t line;
 	uint32_t n_ports;      /* that it has */

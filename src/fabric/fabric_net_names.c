@@ -13,16 +13,18 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* Of the form "node17 HCA-1". */
+/* Of the form "node17 HCA-1". Machines that were not told their name yet are not the same one. */
 static bool is_adapter(const struct fabric_net_node *n)
 {
 	size_t word = strcspn(n->desc, " \t");
 
 	return n->kind != FABRIC_NET_SWITCH && word && n->desc[word] == ' ' && n->desc[word + 1] &&
-	       !strpbrk(n->desc + word + 1, " \t/");
+	       !strpbrk(n->desc + word + 1, " \t/") && strncmp(n->desc, "localhost ", 10) != 0 &&
+	       strncmp(n->desc, "(none) ", 7) != 0;
 }
 
-/* Nodes that are called the same get another name: all of the description, and at last the id. */
+/* Nodes that are called the same get another name: all of the description, and at last the id. An
+ * adapter stays one of its machine, even where its name is another's or is the id. */
 static void part_names(struct fabric_net_node **nodes, uint32_t n, bool last, char **at)
 {
 	uint32_t from = 0;
@@ -37,7 +39,7 @@ static void part_names(struct fabric_net_node **nodes, uint32_t n, bool last, ch
 
 			if (last || !is_adapter(node)) {
 				node->name = last ? node->id : node->desc;
-				node->host = node->name;
+				node->host = is_adapter(node) ? node->host : node->name;
 				continue;
 			}
 			node->name = strcpy(*at, node->desc);

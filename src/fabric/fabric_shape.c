@@ -305,14 +305,14 @@ static int try_other(struct fabric_tree *tree, struct fabric_net *net, struct sh
 }
 
 /* Whichever way fits better; if several do, adapters are one host each, and who has hosts is a
- * leaf. */
+ * leaf unless it is joined with leaves. */
 int fabric_shape(struct fabric_tree *tree, struct fabric_net *net, struct fabric_defects *defects,
 		 char *why, size_t why_size)
 {
 	int ret = try(tree, net, (struct shape){.why = why, .why_size = why_size}, defects);
 
 	for (int i = 1; i < 4; i++) {
-		struct shape how = {.by_port = i & 1, .few_are_spines = i & 2};
+		struct shape how = {.by_port = i & 1, .by_rivals = i & 2};
 
 		if (ret == -ENOMEM || (!ret && defects->count == 0))
 			return ret;

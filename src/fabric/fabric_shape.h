@@ -35,7 +35,8 @@ void fabric_defects_free(struct fabric_defects *d);
  * Adapters with several ports are one host each (w_1·p_1 > 1), or where that does not fit, several
  * hosts (tree->by_port). What is beside the tree has no number in it, and that is no defect: hosts
  * and gateways at spines, adapters that switches have inside (aggregation nodes). A switch that
- * hangs on one other is beside it with all that it has, too, and is a defect (fabric_beside.h). */
+ * hangs on one other, or has hosts and cables to a few leaves only, is beside it with all that it
+ * has, too, and is a defect (fabric_beside.h). */
 int fabric_shape(struct fabric_tree *tree, struct fabric_net *net, struct fabric_defects *defects,
 		 char *why, size_t why_size);
 

@@ -32,7 +32,7 @@ struct shape_blocks {
 struct shape {
 	struct fabric_net *net;
 	bool by_port;
-	bool few_are_spines; /* a switch with few hosts is a leaf only if its cables say so */
+	bool by_rivals; /* leaves are those that most others agree with (fabric_shape_rivals.c) */
 	/* The graph. */
 	uint32_t n, n_links;
 	uint32_t *node; /* by vertex: place in the network */
@@ -97,11 +97,19 @@ int shape_order(const struct shape *s, uint32_t v, uint32_t u);
 int shape_defect(struct shape *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* fabric_shape_leaves.c. Hosts that have a cable to a leaf are level 0; others are beside the
- * tree. Given levels, switches that hang on one other are left out, if that is unusual; more may do
- * so then. */
+ * tree. */
 uint32_t shape_hosts_at(const struct shape *s, uint32_t v);
 int shape_choose_hosts(struct shape *s);
 void shape_add_hosts(struct shape *s);
+/* The only switch that all cables of a switch lead to; FABRIC_NONE: there are others, or none. */
+uint32_t shape_only_neighbour(const struct shape *s, uint32_t v);
+
+/* Given hosts by vertex, of switches that may be leaves, fills in which are; hosts of others become
+ * 0. (fabric_shape_rivals.c) */
+int shape_rivals(const struct shape *s, uint32_t *hosts, uint8_t *is_leaf);
+
+/* fabric_shape_strays.c. Given levels, switches that hang on one other, or with hosts on a few, are
+ * left out, if that is unusual; more may do so then. */
 int shape_leave_out_strays(struct shape *s, bool *found);
 
 int shape_levels(struct shape *s); /* fabric_shape_levels.c */

@@ -1,4 +1,4 @@
-/* Which switches are leaves, and which are no part of a tree. */
+/* Which switches are leaves. */
 #include "fabric_shape_int.h"
 
 #include <errno.h>
@@ -29,8 +29,7 @@ uint32_t shape_hosts_at(const struct shape *s, uint32_t v)
 	return hosts;
 }
 
-/* The only switch that all cables of a switch lead to; FABRIC_NONE: there are others, or none. */
-static uint32_t only_neighbour(const struct shape *s, uint32_t v)
+uint32_t shape_only_neighbour(const struct shape *s, uint32_t v)
 {
 	uint32_t only = FABRIC_NONE;
 
@@ -67,7 +66,7 @@ static void count_hosts(const struct shape *s, uint32_t *hosts, int64_t *without
 static bool hangs_on_leaf(const struct shape *s, uint32_t v, const uint32_t *hosts,
 			  const int64_t *without)
 {
-	uint32_t leaf = only_neighbour(s, v), cables = s->adj_first[v + 1] - s->adj_first[v];
+	uint32_t leaf = shape_only_neighbour(s, v), cables = s->adj_first[v + 1] - s->adj_first[v];
 
 	return leaf != FABRIC_NONE && hosts[leaf] && without[leaf] + (cables - hosts[v]) > 0;
 }
@@ -90,36 +89,13 @@ static void choose_leaves(const struct shape *s, struct leaf *leaves, uint32_t n
 	}
 }
 
-/* Half of the hosts are at switches with so many or more. */
-static uint32_t usual_hosts(struct leaf *leaves, uint32_t n)
+static int find_by_rivals(const struct shape *s, const struct leaf *leaves, uint32_t n,
+			  uint32_t *hosts, uint8_t *is_leaf)
 {
-	uint64_t all = 0, sum = 0;
-
-	qsort(leaves, n, sizeof(*leaves), by_hosts);
+	memset(hosts, 0, s->n * sizeof(*hosts));
 	for (uint32_t i = 0; i < n; i++)
-		all += leaves[i].hosts;
-	for (uint32_t i = 0; i < n; i++) {
-		sum += leaves[i].hosts;
-		if (2 * sum >= all)
-			return leaves[i].hosts;
-	}
-	return 0;
-}
-
-/* Those with few hosts are left out: a spine may have some, too. If that is what they are, levels
- * will tell. But where most leaves hang on one spine, the others do as well. Returns how many are
- * left. */
-static uint32_t leave_out_few(const struct shape *s, struct leaf *leaves, uint32_t n)
-{
-	uint32_t usual = usual_hosts(leaves, n), hanging = 0, kept = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		hanging += only_neighbour(s, leaves[i].v) != FABRIC_NONE;
-	for (uint32_t i = 0; i < n; i++)
-		if (2 * leaves[i].hosts > usual ||
-		    (2 * hanging >= n && only_neighbour(s, leaves[i].v) != FABRIC_NONE))
-			leaves[kept++] = leaves[i];
-	return kept;
+		hosts[leaves[i].v] = leaves[i].hosts;
+	return shape_rivals(s, hosts, is_leaf);
 }
 
 /* Fills is_leaf by vertex, and returns how many hosts are at switches that are none. */
@@ -136,9 +112,10 @@ static int find_leaves(struct shape *s, uint8_t *is_leaf, uint32_t *strays)
 		for (uint32_t v = 0; v < s->n; v++)
 			if (hosts[v] && !hangs_on_leaf(s, v, hosts, without))
 				leaves[n++] = (struct leaf){v, hosts[v]};
-		if (s->few_are_spines)
-			n = leave_out_few(s, leaves, n);
-		choose_leaves(s, leaves, n, is_leaf);
+		if (s->by_rivals)
+			ret = find_by_rivals(s, leaves, n, hosts, is_leaf);
+		else
+			choose_leaves(s, leaves, n, is_leaf);
 		for (uint32_t i = 0; i < n; i++)
 			*strays += is_leaf[leaves[i].v] ? 0 : leaves[i].hosts;
 	}
@@ -163,76 +140,10 @@ int shape_choose_hosts(struct shape *s)
 
 	for (uint32_t v = 0; v < s->n; v++)
 		hosts += shape_is_host(s, v);
-	/* Where that is no exception it is no fat tree; the levels will show it. */
-	if (strays > hosts / 3)
+	/* Where that is no exception it is no fat tree; the levels will show it. Rivals are fewer
+	 * than half, but a leaf can be among them by mistake: by levels it comes back. */
+	if (strays > (s->by_rivals ? 2 * (uint64_t)hosts / 5 : hosts / 3))
 		memset(s->is_leaf, 1, s->n);
 	shape_add_hosts(s);
-	return ret;
-}
-
-/* ---- switches that hang on one other ---- */
-
-/* By vertex, the switch that it hangs on; FABRIC_NONE: it has others, or is a leaf. By level:
- * switches; those of them that others hang on; and those that hang on none. */
-struct hanging {
-	uint32_t *on;
-	uint8_t *bears;
-	uint32_t all[FABRIC_LEVELS_MAX + 1], with[FABRIC_LEVELS_MAX + 1];
-	uint32_t joined[FABRIC_LEVELS_MAX + 1];
-};
-
-static void find_hanging(const struct shape *s, struct hanging *h)
-{
-	for (uint32_t v = 0; v < s->n; v++) {
-		uint32_t u = FABRIC_NONE;
-
-		if (!shape_is_host(s, v) && !s->is_leaf[v] && !s->stray[v])
-			u = only_neighbour(s, v);
-		if (u != FABRIC_NONE && s->level[v] <= FABRIC_LEVELS_MAX &&
-		    s->level[u] + 1 == s->level[v] && s->level[u]) {
-			h->on[v] = u;
-			h->bears[u] = 1;
-		}
-	}
-	for (uint32_t v = 0; v < s->n; v++) {
-		if (shape_is_host(s, v) || s->stray[v] || s->level[v] > FABRIC_LEVELS_MAX)
-			continue;
-		h->all[s->level[v]]++;
-		h->with[s->level[v]] += h->bears[v];
-		h->joined[s->level[v]] += h->on[v] == FABRIC_NONE;
-	}
-}
-
-/* The upper switches of a tree may have one child each, but then all have. One that is alone in
- * this is none of them; with hosts of its own, if there is any other. */
-static bool is_stray(const struct shape *s, const struct hanging *h, uint32_t v)
-{
-	uint32_t l = h->on[v] != FABRIC_NONE ? s->level[v] : 0;
-
-	if (l == 0)
-		return false;
-	return 2 * h->with[l - 1] < h->all[l - 1] || (shape_hosts_at(s, v) && h->joined[l]);
-}
-
-int shape_leave_out_strays(struct shape *s, bool *found)
-{
-	struct hanging h = {.on = shape_array(s->n, true), .bears = calloc(s->n + 1, 1)};
-	int ret = h.on && h.bears ? 0 : -ENOMEM;
-
-	*found = false;
-	if (!ret)
-		find_hanging(s, &h);
-	for (uint32_t v = 0; !ret && v < s->n; v++) {
-		if (!is_stray(s, &h, v))
-			continue;
-		s->stray[v] = 1;
-		*found = true;
-		ret = shape_defect(s,
-				   "switch %s has cables to only one switch, %s: it is no part of "
-				   "the tree",
-				   shape_name(s, v), shape_name(s, h.on[v]));
-	}
-	free(h.on);
-	free(h.bears);
 	return ret;
 }

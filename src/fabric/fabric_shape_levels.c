@@ -52,11 +52,23 @@ static void measure(struct shape *s, uint32_t *queue)
 		for (uint32_t k = s->adj_first[queue[i]]; k < s->adj_first[queue[i] + 1]; k++) {
 			uint32_t u = shape_peer(s, s->adj[k]);
 
-			if (s->level[u] != FABRIC_NONE || shape_is_host(s, u) || s->stray[u])
+			/* A host may have another port, at a spine. */
+			if (s->level[u] != FABRIC_NONE || shape_is_host(s, u) || s->stray[u] ||
+			    (s->level[queue[i]] == 0 && !s->is_leaf[u]))
 				continue;
 			s->level[u] = s->level[queue[i]] + 1;
 			queue[n++] = u;
 		}
+}
+
+/* Neighbours that are no part of the tree say nothing of where in it a switch is. */
+static uint32_t neighbours(const struct shape *s, uint32_t v)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = s->adj_first[v]; k < s->adj_first[v + 1]; k++)
+		n += s->level[shape_peer(s, s->adj[k])] != FABRIC_NONE;
+	return n;
 }
 
 /* How many of a switch's neighbours are one level beside l. */
@@ -82,7 +94,7 @@ static void correct(struct shape *s)
 		if (l == 0 || l == FABRIC_NONE || (s->is_leaf[v] && shape_hosts_at(s, v)))
 			continue;
 		most = fitting(s, v, l);
-		if (2 * most >= s->adj_first[v + 1] - s->adj_first[v])
+		if (2 * most >= neighbours(s, v))
 			continue;
 		for (uint32_t other = l < 3 ? 1 : l - 2; other <= l + 2; other++) {
 			uint32_t n = fitting(s, v, other);

@@ -139,7 +139,7 @@ check_eq "$(value .tables)" 6
 sed 's/"h7"/"h\&7"/' "$tmp/net" >"$tmp/odd"
 echo before >"$tmp/ranks"
 before=$(cat "$tmp"/sm/*)
-for as in names slurm-topology; do
+for as in mpich slurm-topology; do
 	fabric order --topology "$tmp/odd" --as $as -o "$tmp/ranks"
 	check_code 2
 	check_has "$err" 'no launcher would read'
@@ -260,6 +260,10 @@ check_code 0
 check_eq "$(grep -c '^Unicast' "$tmp/beside.d/lfts")" 7
 check_eq "$(grep -c '^0x' "$tmp/beside.d/guid2lid")" 29
 check_eq "$(grep -c . "$tmp/beside.d/cas")" 16
+echo admin >"$tmp/job"
+fabric order --topology "$tmp/beside" --hosts "$tmp/job"
+check_code 2
+check_has "$err" "'admin' is beside the tree and can not be ordered"
 # Only hosts at spines and aggregation nodes: nothing is wrong.
 sed '/^Switch 36 "S-e0"/,$d' "$tmp/beside" >"$tmp/admin"
 fabric check --topology "$tmp/admin"
@@ -272,9 +276,26 @@ sed 's/"h0"/"n0 mlx5_0"/; s/"h4"/"n0 mlx5_1"/; s/"h1"/"n1 mlx5_0"/; s/"h5"/"n1 m
 	s/"h8"/"n2 HCA-1"/; s/"h9"/"n2 HCA-2"/; s/"h12"/"gw(1)"/' "$tmp/net" >"$tmp/two"
 fabric check --topology "$tmp/two"
 check_code 0
-fabric order --topology "$tmp/two"
+fabric order --topology "$tmp/two" --as mpich
 check_code 2
 check_has "$err" "host 12 is called 'gw(1)', which no launcher would read"
+# A list of names is for no launcher.
+fabric order --topology "$tmp/two"
+check_code 0
+check_has "$out" 'gw(1)'
+cp "$tmp/out" "$tmp/names"
+fabric order --topology "$tmp/two" --order "file:$tmp/names"
+check_eq "$out" "$(cat "$tmp/names")"
+sed 's/"h7"/"h,7"/' "$tmp/net" >"$tmp/odd"
+fabric order --topology "$tmp/odd"
+check_code 2
+check_has "$err" "host 7 is called 'h,7', which would not be read again from a list"
+# Two adapters with one description are a machine, too.
+sed 's/"h0"/"n0 HCA-1"/; s/"h4"/"n0 HCA-1"/' "$tmp/net" >"$tmp/same"
+echo n0 >"$tmp/job"
+fabric order --topology "$tmp/same" --hosts "$tmp/job" --as openmpi-rankfile
+check_code 0
+check_eq "$out" "$(printf 'rank 0=n0 slot=0\nrank 1=n0 slot=1')"
 fabric route --topology "$tmp/two" --opensm "$tmp/two.d"
 check_code 0
 check_has "$(cat "$tmp/two.d/ca-order")" $'0x000d\tgw(1)'

@@ -165,8 +165,14 @@ static void extras(const struct plan *p, struct util_rand *r, FILE *f)
 				i, i, 0x1000 + sw * 16, port);
 			continue;
 		}
-		fprintf(f, "Switch 4 \"S-e%x0\" # \"edge%u\"\n[1] \"S-%016x\"[%u]\n", i, i,
+		fprintf(f, "Switch 9 \"S-e%x0\" # \"edge%u\"\n[1] \"S-%016x\"[%u]\n", i, i,
 			0x1000 + sw * 16, port);
+		/* And to a leaf, sometimes to two. */
+		if (util_rand_below(r, 2)) {
+			sw = g->first[1] + util_rand_below(r, g->nodes[1]);
+			fprintf(f, "[9] \"S-%016x\"[%u]\n", 0x1000 + sw * 16,
+				fabric_tree_ports(&p->t, sw) + 1 + used[sw - g->first[1]]++);
+		}
 		for (uint32_t k = 0; k < util_rand_below(r, 3); k++)
 			fprintf(f, "Ca 1 \"H-d%x%x0\" # \"at%u.%u\"\n[1](d%x%x1) \"S-e%x0\"[%u]\n",
 				i, k, i, k, i, k, i, k + 2);

@@ -263,10 +263,20 @@ static void test_names(void **state)
 					  "Ca 1 \"H-40\" # \"c d\"\n"
 					  "Ca 1 \"H-50\" # \"c d\"\n"
 					  "Ca 1 \"H-60\"\n"
-					  "Switch 1 \"S-70\" # \"MF0 sw\"\n");
-	static const char *const want[] = {"a/HCA-1", "a/HCA-2", "b",     "H-40",
-					   "H-50",    "H-60",    "MF0 sw"};
-	static const char *const hosts[] = {"a", "a", "b", "H-40", "H-50", "H-60", "MF0 sw"};
+					  "Switch 1 \"S-70\" # \"MF0 sw\"\n"
+					  "Ca 1 \"H-80\" # \"localhost HCA-1\"\n"
+					  "Ca 1 \"H-90\" # \"localhost HCA-1\"\n"
+					  "Ca 1 \"H-a0\" # \"e f\"\n"
+					  "Ca 1 \"H-b0\" # \"e g\"\n"
+					  "Ca 1 \"H-c0\" # \"e/f\"\n"
+					  "Ca 1 \"H-d0\" # \"same\"\n"
+					  "Ca 1 \"H-e0\" # \"same\"\n");
+	static const char *const want[] = {"a/HCA-1", "a/HCA-2", "b",    "H-40", "H-50",
+					   "H-60",    "MF0 sw",  "H-80", "H-90", "H-a0",
+					   "e/g",     "H-c0",    "H-d0", "H-e0"};
+	/* The same description twice is a machine still, if it names an adapter. */
+	static const char *const hosts[] = {"a",    "a",    "b", "c", "c",    "H-60", "MF0 sw",
+					    "H-80", "H-90", "e", "e", "H-c0", "H-d0", "H-e0"};
 
 	(void)state;
 	for (uint32_t i = 0; i < net.n_nodes; i++) {
