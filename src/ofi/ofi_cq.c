@@ -143,13 +143,22 @@ static ssize_t read_entries(struct ofi_cq *cq, uint8_t *buf, size_t count, fi_ad
 
 /* Programs read until there is no more, Open MPI after each message: asking the sockets again, just
  * to be able to say so, takes as long as a message's way through the provider, and its answer waits
- * meanwhile. */
+ * meanwhile; to sleep then would be worse. */
 static bool just_drained(struct ofi_cq *cq)
 {
 	if (!atomic_load_explicit(&cq->drained, memory_order_relaxed)) /* relaxed: a hint */
 		return false;
 	atomic_store_explicit(&cq->drained, false, memory_order_relaxed);
 	return !atomic_load_explicit(&cq->count, memory_order_relaxed);
+}
+
+static ssize_t read_and_note(struct ofi_cq *cq, void *buf, size_t count, fi_addr_t *src)
+{
+	ssize_t n = read_entries(cq, buf, count, src);
+
+	if (n > 0 && (size_t)n < count)
+		atomic_store_explicit(&cq->drained, true, memory_order_relaxed);
+	return n;
 }
 
 static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *src)
@@ -161,9 +170,7 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 	if (just_drained(cq))
 		return -FI_EAGAIN;
 	came = ofi_watch_progress(&cq->watch);
-	n = read_entries(cq, buf, count, src);
-	if (n > 0 && (size_t)n < count)
-		atomic_store_explicit(&cq->drained, true, memory_order_relaxed);
+	n = read_and_note(cq, buf, count, src);
 	if (n != -FI_EAGAIN || came) {
 		ofi_idle_busy();
 		return n;
@@ -172,7 +179,7 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
 		return n;
 	if (ofi_watch_progress(&cq->watch))
 		ofi_idle_busy();
-	return read_entries(cq, buf, count, src);
+	return read_and_note(cq, buf, count, src);
 }
 
 static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
