@@ -266,18 +266,30 @@ static int write_files(const struct cli_fabric *f, const char *dir)
 	return code;
 }
 
-/* What is beside the tree is in the tables, too, as far as it can be reached. */
+/* What is beside the tree is in the tables, too, as far as it can be reached. Tables that were read
+ * are as they are. */
 static int warn_of_lost(const struct cli_fabric *f)
 {
-	uint64_t lost;
+	struct fabric_lft_lost lost;
+	uint64_t pairs = 0;
 	int err = fabric_lft_lost(&f->tree, f->routes.rule.lmc, &lost);
 
+	if (!err && !f->routes.table)
+		err = fabric_routes_unreachable(&f->routes, &pairs);
 	if (err)
 		return cli_failed(err, "%s", strerror(-err));
-	if (lost)
+	if (pairs)
+		cli_error("warning: %" PRIu64 " pairs of hosts have no way; 'weft fabric check' "
+			  "says what is missing",
+			  pairs);
+	if (lost.switches)
+		cli_error("warning: %" PRIu64 " pairs of a leaf and a switch have no way: managers "
+			  "there can not ask it",
+			  lost.switches);
+	if (lost.beside)
 		cli_error("warning: between nodes beside the tree and others %" PRIu64
 			  " pairs have no way; 'weft fabric check' says what is missing",
-			  lost);
+			  lost.beside);
 	return CLI_OK;
 }
 

@@ -234,6 +234,22 @@ fabric draw --pgft '2;4,4;1,2;1,2' --cps shift -o "$tmp/x.html"
 check_code 0
 check_true grep -q '"stages":\[{"name":"1 of 15"' "$tmp/x.html"
 
+# Pairs without a way are counted, with nothing beside the tree, too.
+fabric route --pgft '2;2,4;1,2;1,1' --without s1.0-s2.0 --without s1.1-s2.1 --opensm "$tmp/lost.d"
+check_code 0
+check_has "$err" 'warning: 8 pairs of hosts have no way'
+# A leaf without a cable to a spine still has a way to it, for who manages it.
+fabric route --pgft '2;18,18;1,9;1,1' --without s1.0-s2.0 --opensm "$tmp/mgmt.d"
+check_eq "$err" ''
+spine=$(printf '0x%04x' $((325 + 18)))
+check_eq "$(grep -c "^$spine " "$tmp/mgmt.d/lfts")" 27
+# Each of two leaves has one spine, and no third leaf has both.
+fabric route --pgft '2;2,2;1,2;1,1' --without s1.0-s2.0 --without s1.1-s2.1 --lfts "$tmp/lost"
+check_has "$err" 'pairs of a leaf and a switch have no way'
+# Hosts whose leaf is gone do not take part.
+fabric order --pgft '2;4,4;1,2;1,2' --without s1.0
+check_eq "$(head -1 <<<"$out") $(wc -l <<<"$out")" 'h4 12'
+
 # ---- beside the tree ----
 awk '/^Switch/ { sub(/[0-9]+/, 36) } { print }
 	END {
