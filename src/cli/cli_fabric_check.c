@@ -74,13 +74,14 @@ static void say(json_t *list, const char *what, const char *name, const struct f
 }
 
 /* Where a switch hangs: the first of its cables that leads nearer to the tree. */
-static void say_switch(json_t *list, const struct fabric_beside *b, const struct fabric_net *net,
+static void say_switch(json_t *list, const struct fabric_beside *b, const struct fabric_tree *t,
 		       uint32_t node)
 {
+	const struct fabric_net *net = t->net;
 	const struct fabric_net_node *n = &net->nodes[node];
 
 	for (uint32_t i = n->first; i < n->first + n->count; i++)
-		if (b->number[net->ports[i].peer] < b->number[node]) {
+		if (b->number[net->ports[i].peer] < b->number[node] && fabric_tree_has_port(t, i)) {
 			say(list, "switch", n->name, net, &net->ports[i]);
 			return;
 		}
@@ -118,7 +119,7 @@ static json_t *beside_of(const struct fabric_tree *t)
 		return NULL;
 	list = json_array();
 	for (uint32_t i = 0; i < b.n_switches; i++)
-		say_switch(list, &b, t->net, b.switches[i]);
+		say_switch(list, &b, t, b.switches[i]);
 	for (uint32_t i = 0; i < b.n_ports; i++) {
 		if (!fabric_beside_is_inside(owner(t->net, b.ports[i]))) {
 			say_port(list, t->net, b.ports[i]);

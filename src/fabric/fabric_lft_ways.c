@@ -33,7 +33,7 @@ static void cables_beside(struct fabric_lft_ways *w, uint32_t v, uint32_t *at)
 	for (uint32_t i = n->first; i < n->first + n->count; i++) {
 		uint32_t upper = vertex(w, net->ports[i].peer);
 
-		if (upper != FABRIC_NONE && upper > v)
+		if (upper != FABRIC_NONE && upper > v && fabric_tree_has_port(w->tree, i))
 			add_up(w, at, upper, net->ports[i].number, net->ports[i].peer_port);
 	}
 }

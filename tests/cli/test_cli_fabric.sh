@@ -275,6 +275,24 @@ check_code 0
 check_eq "$(grep -c '^Unicast' "$tmp/beside.d/lfts")" 7
 check_eq "$(grep -c '^0x' "$tmp/beside.d/guid2lid")" 29
 check_eq "$(grep -c . "$tmp/beside.d/cas")" 16
+# What is beside the tree can be taken away: by name, GUID, id, machine, description or cable.
+for gone in edge 0xe0 S-e0 's1.1[30]' edge:1; do
+	fabric check --topology "$tmp/beside" --without "$gone"
+	check_code 1
+	check_eq "$(grep -c '^beside' <<<"$out")" 2
+	check_eq "$(grep -c 'gw(1)\|^missing' <<<"$out")" 0
+done
+for gone in admin 'admin HCA-1' 0xf1 H-f0 'admin[1]' s2.0:30; do
+	fabric route --topology "$tmp/beside" --without "$gone" --opensm "$tmp/beside.e"
+	check_code 0
+	check_eq "$(grep -c '^0x' "$tmp/beside.e/guid2lid")" 28
+	check_eq "$(grep -c '^0x00000000000000f1' "$tmp/beside.e/guid2lid")" 0
+done
+fabric check --topology "$tmp/beside" --without 'Mellanox Technologies Aggregation Node'
+check_eq "$(grep -c '^beside' <<<"$out")" 3
+fabric check --topology "$tmp/beside" --without 'edge[9]'
+check_code 2
+check_has "$err" "there is no cable 'edge[9]'"
 # Only hosts at spines and aggregation nodes: nothing is wrong.
 sed '/^Switch 36 "S-e0"/,$d' "$tmp/beside" >"$tmp/admin"
 fabric check --topology "$tmp/admin"
