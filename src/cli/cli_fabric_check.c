@@ -253,6 +253,22 @@ int cli_fabric_check(int argc, char **argv)
 	return code ? code : check(&a);
 }
 
+/* A tuple says nothing of what is beside the tree. */
+static int warn_of_beside(const struct fabric_tree *t)
+{
+	struct fabric_beside b;
+	int err = fabric_beside_find(&b, t);
+
+	if (err)
+		return cli_failed(err, "%s", strerror(-err));
+	if (b.n_switches || b.n_ports)
+		cli_error("warning: beside the tree are %u switches and %u ports of hosts, which a "
+			  "tuple can not say; '--to ibnetdiscover' can",
+			  b.n_switches, b.n_ports);
+	fabric_beside_free(&b);
+	return CLI_OK;
+}
+
 static int convert(const struct cli_fabric_args *a, const char *format, const char *path)
 {
 	struct cli_fabric f = {0};
@@ -266,6 +282,8 @@ static int convert(const struct cli_fabric_args *a, const char *format, const ch
 		code = cli_error("%u nodes and %u cables are missing, which a tuple can not say; "
 				 "'--to ibnetdiscover' can",
 				 f.tree.n_nodes_gone, f.tree.n_cables_gone);
+	if (!code && pgft)
+		code = warn_of_beside(&f.tree);
 	if (!code)
 		code = cli_create(&file, path);
 	if (!code) {

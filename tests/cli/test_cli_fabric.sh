@@ -293,6 +293,21 @@ check_eq "$(grep -c '^beside' <<<"$out")" 3
 fabric check --topology "$tmp/beside" --without 'edge[9]'
 check_code 2
 check_has "$err" "there is no cable 'edge[9]'"
+# It is converted, too, or a warning says that it is not.
+fabric convert --topology "$tmp/beside" --to ibnetdiscover -o "$tmp/beside2"
+check_code 0
+for net in beside beside2; do
+	fabric check --topology "$tmp/$net" --json
+	echo "$out" >"$tmp/$net.json"
+	fabric route --topology "$tmp/$net" --lfts "$tmp/$net.lfts"
+done
+check_eq "$(cat "$tmp/beside2.json")" "$(cat "$tmp/beside.json")"
+check_eq "$(sed "s/: '.*//" "$tmp/beside2.lfts")" "$(sed "s/: '.*//" "$tmp/beside.lfts")"
+fabric convert --topology "$tmp/beside" --without edge --to ibnetdiscover
+check_eq "$(grep -c 'edge\|gw(1)' <<<"$out")" 0
+fabric convert --topology "$tmp/beside" --to pgft
+check_eq "$out" '2;4,4;1,2;1,2'
+check_has "$err" 'beside the tree are 1 switches and 6 ports of hosts'
 # Only hosts at spines and aggregation nodes: nothing is wrong.
 sed '/^Switch 36 "S-e0"/,$d' "$tmp/beside" >"$tmp/admin"
 fabric check --topology "$tmp/admin"
