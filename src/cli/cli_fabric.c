@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli_family.h"
+#include "fabric_beside.h"
 #include "fabric_lft.h"
 #include "fabric_text.h"
 #include "util_clock.h"
@@ -159,21 +160,36 @@ static int open_topology(struct cli_fabric *f, const char *path)
 	return code;
 }
 
-static int leave_out(struct cli_fabric *f, const char *name)
+/* Nodes of the tree, of which a machine may have several. -ENOENT: there is none. */
+static int leave_out_nodes(struct cli_fabric *f, const char *name)
 {
 	const uint32_t *hosts;
-	uint32_t node, cable, count = fabric_tree_machine(&f->tree, name, &hosts);
-	char why[512];
+	uint32_t node, count = fabric_tree_machine(&f->tree, name, &hosts);
 	int err = 0;
 
-	if (count > 1)
-		for (uint32_t i = 0; !err && i < count; i++)
-			err = fabric_tree_remove(&f->tree, hosts[i]);
-	else if (!fabric_tree_find(&f->tree, name, &node))
-		err = fabric_tree_remove(&f->tree, node);
-	else if (!fabric_tree_find_cable(&f->tree, name, &cable, why, sizeof(why)))
+	if (count < 2 && !fabric_tree_find(&f->tree, name, &node))
+		return fabric_tree_remove(&f->tree, node);
+	for (uint32_t i = 0; !err && i < count; i++)
+		err = fabric_tree_remove(&f->tree, hosts[i]);
+	return count ? err : -ENOENT;
+}
+
+static int leave_out(struct cli_fabric *f, const char *name)
+{
+	int err = leave_out_nodes(f, name), beside;
+	uint32_t cable;
+	char why[512];
+
+	if (err == -ENOENT && !fabric_tree_find_cable(&f->tree, name, &cable, why, sizeof(why))) {
 		err = fabric_tree_cut(&f->tree, cable);
-	else
+	} else if (!err || err == -ENOENT) {
+		/* A machine may have adapters both in the tree and beside it. */
+		beside = fabric_beside_cut(&f->tree, name);
+		err = beside != -ENOENT ? beside : err;
+	}
+	if (err == -ENXIO)
+		return cli_error("--without: there is no cable %s", fabric_quote(name).text);
+	if (err == -ENOENT)
 		return cli_error("--without: %s", why);
 	return err ? cli_failed(err, "%s", strerror(-err)) : CLI_OK;
 }

@@ -121,6 +121,9 @@ int cli_fabric_take_part(struct cli_fabric *f, const struct cli_fabric_args *a);
 int cli_fabric_routes(struct cli_fabric *f, const struct cli_fabric_args *a);
 /* Says why there are none. Returns the exit code. */
 int cli_fabric_no_routes(int err);
+/* Computes every table once and prints how many there are, and how evenly they use the cables
+ * (cli_fabric_survey.c). */
+int cli_fabric_survey(const struct cli_fabric *f, bool json);
 int cli_fabric_ranks(struct cli_fabric *f, const struct cli_fabric_args *a);
 int cli_fabric_pattern(struct cli_fabric *f, const struct cli_fabric_args *a);
 /* All of these but the pattern; with it. */

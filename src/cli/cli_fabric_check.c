@@ -74,13 +74,14 @@ static void say(json_t *list, const char *what, const char *name, const struct f
 }
 
 /* Where a switch hangs: the first of its cables that leads nearer to the tree. */
-static void say_switch(json_t *list, const struct fabric_beside *b, const struct fabric_net *net,
+static void say_switch(json_t *list, const struct fabric_beside *b, const struct fabric_tree *t,
 		       uint32_t node)
 {
+	const struct fabric_net *net = t->net;
 	const struct fabric_net_node *n = &net->nodes[node];
 
 	for (uint32_t i = n->first; i < n->first + n->count; i++)
-		if (b->number[net->ports[i].peer] < b->number[node]) {
+		if (b->number[net->ports[i].peer] < b->number[node] && fabric_tree_has_port(t, i)) {
 			say(list, "switch", n->name, net, &net->ports[i]);
 			return;
 		}
@@ -118,7 +119,7 @@ static json_t *beside_of(const struct fabric_tree *t)
 		return NULL;
 	list = json_array();
 	for (uint32_t i = 0; i < b.n_switches; i++)
-		say_switch(list, &b, t->net, b.switches[i]);
+		say_switch(list, &b, t, b.switches[i]);
 	for (uint32_t i = 0; i < b.n_ports; i++) {
 		if (!fabric_beside_is_inside(owner(t->net, b.ports[i]))) {
 			say_port(list, t->net, b.ports[i]);
@@ -252,6 +253,22 @@ int cli_fabric_check(int argc, char **argv)
 	return code ? code : check(&a);
 }
 
+/* A tuple says nothing of what is beside the tree. */
+static int warn_of_beside(const struct fabric_tree *t)
+{
+	struct fabric_beside b;
+	int err = fabric_beside_find(&b, t);
+
+	if (err)
+		return cli_failed(err, "%s", strerror(-err));
+	if (b.n_switches || b.n_ports)
+		cli_error("warning: beside the tree are %u switches and %u ports of hosts, which a "
+			  "tuple can not say; '--to ibnetdiscover' can",
+			  b.n_switches, b.n_ports);
+	fabric_beside_free(&b);
+	return CLI_OK;
+}
+
 static int convert(const struct cli_fabric_args *a, const char *format, const char *path)
 {
 	struct cli_fabric f = {0};
@@ -265,6 +282,8 @@ static int convert(const struct cli_fabric_args *a, const char *format, const ch
 		code = cli_error("%u nodes and %u cables are missing, which a tuple can not say; "
 				 "'--to ibnetdiscover' can",
 				 f.tree.n_nodes_gone, f.tree.n_cables_gone);
+	if (!code && pgft)
+		code = warn_of_beside(&f.tree);
 	if (!code)
 		code = cli_create(&file, path);
 	if (!code) {

@@ -11,7 +11,6 @@
 
 #include "fabric_launch.h"
 #include "fabric_lft.h"
-#include "util_clock.h"
 
 static const char route_help[] =
 	"Usage: weft fabric route --pgft SPEC | --topology FILE [OPTIONS]\n"
@@ -61,98 +60,6 @@ static const char order_help[] =
 	"  weft fabric order --topology net --hosts job --as openmpi-rankfile -o ranks\n";
 
 /* ---- route ---- */
-
-struct summary {
-	uint64_t tables, computed; /* alike switches have the same */
-	uint64_t entries, without, used, most, least;
-	double ms;
-};
-
-/* Every table once, none kept: how many entries, and how evenly they use the cables that go up. */
-static int survey(const struct cli_fabric *f, struct summary *s)
-{
-	const struct fabric_pgft *t = &f->tree.pgft;
-	size_t n = fabric_routes_entries(&f->routes);
-	uint16_t *row = malloc(n * sizeof(*row));
-	uint32_t *use = calloc(UINT16_MAX + 1, sizeof(*use));
-	/* By the formula, alike switches have the same table: the last that was computed so. */
-	struct fabric_node last = {0};
-	uint64_t start = util_now_ns();
-	struct cli_fabric_progress shown;
-	int err = row && use ? 0 : -ENOMEM;
-
-	s->least = UINT64_MAX;
-	cli_fabric_progress_begin(&shown);
-	for (uint32_t i = fabric_hosts(t); !err && i < fabric_nodes(t); i++) {
-		struct fabric_node node = fabric_node(t, i);
-		uint32_t level = node.level;
-		bool alike =
-			f->routes.rule.kind == FABRIC_DMODK && fabric_routes_by_rule(&f->routes, i);
-		uint32_t down = fabric_down_ports(t, level), up = fabric_up_ports(t, level);
-
-		if (!fabric_tree_has_node(&f->tree, i))
-			continue;
-		s->tables++;
-		s->entries += n;
-		if (alike && last.level == level &&
-		    last.index / t->W[level] == node.index / t->W[level])
-			continue;
-		if (alike)
-			last = node;
-		cli_fabric_progress(&shown, (double)(i - fabric_hosts(t)) /
-						    (fabric_nodes(t) - fabric_hosts(t)));
-		err = fabric_routes_row(&f->routes, i, row);
-		if (err)
-			break;
-		for (size_t k = 0; k < n; k++)
-			use[row[k]]++;
-		s->computed++;
-		s->without += use[0];
-		for (uint32_t port = 1; port <= down + up && port <= UINT16_MAX; port++) {
-			uint32_t c = fabric_tree_cable_at(&f->tree, i, port);
-
-			if (c == FABRIC_NONE || fabric_tree_upper_port(&f->tree, c) == port)
-				continue;
-			s->most = use[port] > s->most ? use[port] : s->most;
-			s->least = use[port] < s->least ? use[port] : s->least;
-		}
-		memset(use, 0, (down + up + 1) * sizeof(*use));
-	}
-	cli_fabric_progress_end(&shown);
-	free(row);
-	free(use);
-	s->ms = (double)(util_now_ns() - start) / 1e6;
-	return err;
-}
-
-static void print_summary(const struct cli_fabric *f, const struct summary *s, bool json)
-{
-	char tuple[FABRIC_TUPLE_MAX];
-	json_t *j;
-
-	fabric_pgft_print(&f->tree.pgft, tuple);
-	if (json) {
-		j = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I}", "pgft", tuple,
-			      "tables", (json_int_t)s->tables, "tables_computed",
-			      (json_int_t)s->computed, "entries", (json_int_t)s->entries,
-			      "without_a_way", (json_int_t)s->without, "most_per_up_link",
-			      (json_int_t)s->most, "least_per_up_link",
-			      (json_int_t)(s->least == UINT64_MAX ? 0 : s->least), "ms", s->ms,
-			      "max_rss_kb", (json_int_t)cli_fabric_rss_kb());
-		cli_print_json(j, 0);
-		return;
-	}
-	printf("%s: %" PRIu64 " tables, %" PRIu64 " entries", tuple, s->tables, s->entries);
-	if (s->computed < s->tables)
-		printf(" (%" PRIu64 " tables are different)", s->computed);
-	printf(", computed in %.1f ms", s->ms);
-	if (s->without)
-		printf(", %" PRIu64 " without a way", s->without);
-	putchar('\n');
-	if (s->least != UINT64_MAX)
-		printf("destinations per up-going link: %" PRIu64 " to %" PRIu64 "\n", s->least,
-		       s->most);
-}
 
 /* The files of the directory: either all of them are new, or none is. */
 static const char *const opensm_names[] = {"lfts", "guid2lid", "roots", "cas", "ca-order"};
@@ -206,18 +113,30 @@ static int write_files(const struct cli_fabric *f, const char *dir)
 	return code;
 }
 
-/* What is beside the tree is in the tables, too, as far as it can be reached. */
+/* What is beside the tree is in the tables, too, as far as it can be reached. Tables that were read
+ * are as they are. */
 static int warn_of_lost(const struct cli_fabric *f)
 {
-	uint64_t lost;
+	struct fabric_lft_lost lost;
+	uint64_t pairs = 0;
 	int err = fabric_lft_lost(&f->tree, f->routes.rule.lmc, &lost);
 
+	if (!err && !f->routes.table)
+		err = fabric_routes_unreachable(&f->routes, &pairs);
 	if (err)
 		return cli_failed(err, "%s", strerror(-err));
-	if (lost)
+	if (pairs)
+		cli_error("warning: %" PRIu64 " pairs of hosts have no way; 'weft fabric check' "
+			  "says what is missing",
+			  pairs);
+	if (lost.switches)
+		cli_error("warning: %" PRIu64 " pairs of a leaf and a switch have no way: managers "
+			  "there can not ask it",
+			  lost.switches);
+	if (lost.beside)
 		cli_error("warning: between nodes beside the tree and others %" PRIu64
 			  " pairs have no way; 'weft fabric check' says what is missing",
-			  lost);
+			  lost.beside);
 	return CLI_OK;
 }
 
@@ -253,20 +172,14 @@ static int write_lfts(const struct cli_fabric *f, const char *path)
 static int route(const struct cli_fabric_args *a, const char *dir, const char *lfts)
 {
 	struct cli_fabric f = {0};
-	struct summary s = {0};
-	int code = cli_fabric_ready(&f, a, false), err;
+	int code = cli_fabric_ready(&f, a, false);
 
 	if (!code && dir)
 		code = write_opensm(&f, dir);
 	if (!code && lfts)
 		code = write_lfts(&f, lfts);
-	if (!code && ((!dir && !lfts) || a->json)) {
-		err = survey(&f, &s);
-		if (err)
-			code = cli_fabric_no_routes(err);
-		else
-			print_summary(&f, &s, a->json);
-	}
+	if (!code && ((!dir && !lfts) || a->json))
+		code = cli_fabric_survey(&f, a->json);
 	cli_fabric_close(&f);
 	return code ? code : cli_finish(CLI_OK);
 }

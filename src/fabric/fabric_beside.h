@@ -23,6 +23,11 @@ struct fabric_beside {
 int fabric_beside_find(struct fabric_beside *b, const struct fabric_tree *tree);
 void fabric_beside_free(struct fabric_beside *b);
 
+/* Takes away what is beside the tree: a node by its name, GUID or id, all adapters of a machine, or
+ * a cable by either end, NODE[PORT] or NODE:PORT. 0, -ENOMEM, -ENOENT if there is no such node, or
+ * -ENXIO if its port has no such cable. */
+int fabric_beside_cut(struct fabric_tree *tree, const char *text);
+
 /* An adapter inside of a switch, for reductions on the way; it looks like a host. */
 bool fabric_beside_is_inside(const struct fabric_net_node *n);
 

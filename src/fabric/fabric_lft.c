@@ -121,8 +121,8 @@ static void put_entry(const struct writer *w, const char *rest, uint32_t lid, ui
 	fputs(rest ? rest : "\n", w->to);
 }
 
-/* What the routes do not have: ways by the hub, and all of a switch beside the tree, which go as to
- * the leaf. */
+/* What the routes do not have: ways of others by the hub, and all of a switch beside the tree,
+ * which go as to the leaf. */
 static void fill_row(const struct writer *w, uint32_t from, uint16_t *row)
 {
 	const struct fabric_lft_ways *s = &w->ways;
@@ -135,7 +135,7 @@ static void fill_row(const struct writer *w, uint32_t from, uint16_t *row)
 		if (!fabric_tree_has_cable(w->r->tree, fabric_cable_number(w->t, &c)) ||
 		    (from >= s->tree_first && fabric_lft_ways_direct(s, from, leaf)))
 			continue;
-		port = fabric_lft_ways_port(s, from, leaf);
+		port = fabric_lft_ways_detour(s, from, leaf);
 		for (uint32_t a = 0; port != FABRIC_NO_PORT && a < 1u << lmc; a++)
 			if (!row[(host << lmc) + a])
 				row[(host << lmc) + a] = (uint16_t)port;
@@ -232,15 +232,18 @@ int fabric_lft_write(const struct fabric_routes *r, bool guids, FILE *to)
 	return ret ? ret : fabric_flush(to);
 }
 
-int fabric_lft_lost(const struct fabric_tree *tree, uint32_t lmc, uint64_t *lost)
+int fabric_lft_lost(const struct fabric_tree *tree, uint32_t lmc, struct fabric_lft_lost *lost)
 {
 	struct fabric_lft_ways w;
 	int ret = fabric_lft_ways_make(&w, tree, lmc);
 
-	*lost = ret ? 0 : fabric_lft_ways_lost(&w);
-	if (!ret)
-		fabric_lft_ways_free(&w);
-	return ret;
+	*lost = (struct fabric_lft_lost){0};
+	if (ret)
+		return ret;
+	lost->beside = fabric_lft_ways_lost(&w);
+	lost->switches = fabric_lft_ways_unmanaged(&w);
+	fabric_lft_ways_free(&w);
+	return 0;
 }
 
 /* ---- the other files ---- */

@@ -12,7 +12,8 @@
  * them each switch has one (its port 0 has no LMC).
  *
  * Switches are destinations, too: for who manages them. They are reached by going up and then
- * down, as hosts are; so any host reaches all, and alike switches do not reach each other.
+ * down, as hosts are; so any host reaches all, and alike switches do not reach each other. Where
+ * cables are missing, one leaf helps those that would have no way (fabric_lft_ways.h).
  *
  * So is what a network has beside the tree (fabric_beside.h), with LIDs behind all others: all of
  * that, all hosts and then also all switches reach each other (fabric_lft_ways.h).
@@ -43,9 +44,13 @@ int fabric_lft_check(const struct fabric_tree *tree, uint32_t lmc, char *why, si
  * OpenSM finds it whatever its LID is, and the file is six times as large. 0, -ENOMEM, or
  * the -errno of the file, here and below. */
 int fabric_lft_write(const struct fabric_routes *r, bool guids, FILE *to);
-/* Between what is beside the tree and leaves, or each other: how many pairs have no way. 0 or
- * -ENOMEM. */
-int fabric_lft_lost(const struct fabric_tree *tree, uint32_t lmc, uint64_t *lost);
+/* How many pairs have no way, but for those of hosts of the tree (fabric_routes_unreachable).
+ * 0 or -ENOMEM. */
+struct fabric_lft_lost {
+	uint64_t beside;   /* between what is beside the tree and leaves, or each other */
+	uint64_t switches; /* from leaves to switches of the tree */
+};
+int fabric_lft_lost(const struct fabric_tree *tree, uint32_t lmc, struct fabric_lft_lost *lost);
 /* OpenSM's guid2lid. */
 int fabric_lft_write_lids(const struct fabric_tree *tree, uint32_t lmc, FILE *to);
 /* The switches of the top level (-a), and the hosts (-u). */

@@ -33,7 +33,7 @@ static void cables_beside(struct fabric_lft_ways *w, uint32_t v, uint32_t *at)
 	for (uint32_t i = n->first; i < n->first + n->count; i++) {
 		uint32_t upper = vertex(w, net->ports[i].peer);
 
-		if (upper != FABRIC_NONE && upper > v)
+		if (upper != FABRIC_NONE && upper > v && fabric_tree_has_port(w->tree, i))
 			add_up(w, at, upper, net->ports[i].number, net->ports[i].peer_port);
 	}
 }
@@ -180,7 +180,7 @@ static void choose_hub(struct fabric_lft_ways *w)
 	uint32_t most = 0;
 
 	w->hub = FABRIC_NONE;
-	if (!w->beside.n_ports && !w->beside.n_switches)
+	if (!w->beside.n_ports && !w->beside.n_switches && fabric_tree_whole(w->tree))
 		return;
 	for (uint32_t i = 0; i < t->nodes[1]; i++) {
 		uint32_t v = w->tree_first + i, n = 0;
@@ -194,6 +194,73 @@ static void choose_hub(struct fabric_lft_ways *w)
 			w->hub = v;
 		}
 	}
+}
+
+/* By switch, the next one on the way to the hub. */
+static void find_next(const struct fabric_lft_ways *w, uint32_t *next)
+{
+	for (uint32_t v = 0; v < w->n; v++)
+		next[v] = FABRIC_NONE;
+	for (uint32_t v = 0; v < w->n; v++)
+		for (uint32_t c = w->up_first[v]; c < w->up_first[v + 1]; c++) {
+			uint32_t u = w->upper[c];
+
+			if (u == FABRIC_NONE)
+				continue;
+			if (w->port[(size_t)v * w->n_to + w->hub] == w->up_port[c])
+				next[v] = u;
+			if (w->port[(size_t)u * w->n_to + w->hub] == w->down_port[c])
+				next[u] = v;
+		}
+}
+
+/* Where those at a switch go to hosts by the hub, until somebody has a way. */
+static void note_detours(struct fabric_lft_ways *w, uint32_t from, const uint32_t *next)
+{
+	uint32_t leaves = w->tree->pgft.nodes[1];
+
+	for (uint32_t i = 0; i < leaves; i++) {
+		uint32_t v = from, to = w->tree_first + i;
+
+		if (!fabric_lft_ways_direct(w, w->hub, to))
+			continue;
+		while (v != FABRIC_NONE && !fabric_lft_ways_direct(w, v, to)) {
+			w->detour[(size_t)v * leaves + i] = 1;
+			v = next[v];
+		}
+	}
+}
+
+static int find_detours(struct fabric_lft_ways *w)
+{
+	uint32_t *next, turn, port;
+
+	if (w->hub == FABRIC_NONE)
+		return 0;
+	next = malloc(w->n * sizeof(*next));
+	w->detour = calloc((size_t)w->n * w->tree->pgft.nodes[1], 1);
+	if (!next || !w->detour) {
+		free(next);
+		return -ENOMEM;
+	}
+	find_next(w, next);
+	for (uint32_t v = 0; v < w->tree_first; v++)
+		note_detours(w, v, next);
+	for (uint32_t k = 0; k < w->beside.n_ports; k++)
+		note_detours(w, switch_of(w, w->n + (k << w->lmc), &turn, &port), next);
+	free(next);
+	return 0;
+}
+
+uint32_t fabric_lft_ways_detour(const struct fabric_lft_ways *w, uint32_t from, uint32_t leaf)
+{
+	size_t leaves = w->tree->pgft.nodes[1];
+
+	if (from < w->tree_first)
+		return fabric_lft_ways_port(w, from, leaf);
+	return w->detour && w->detour[from * leaves + leaf - w->tree_first]
+		       ? fabric_lft_ways_port(w, from, leaf)
+		       : FABRIC_NO_PORT;
 }
 
 /* ---- all ---- */
@@ -211,12 +278,13 @@ int fabric_lft_ways_make(struct fabric_lft_ways *w, const struct fabric_tree *tr
 		ret = find_cables(w);
 	if (!ret)
 		ret = find_ways(w);
-	if (ret) {
-		fabric_lft_ways_free(w);
-		return ret;
+	if (!ret) {
+		choose_hub(w);
+		ret = find_detours(w);
 	}
-	choose_hub(w);
-	return 0;
+	if (ret)
+		fabric_lft_ways_free(w);
+	return ret;
 }
 
 void fabric_lft_ways_free(struct fabric_lft_ways *w)
@@ -227,6 +295,7 @@ void fabric_lft_ways_free(struct fabric_lft_ways *w)
 	free(w->up_port);
 	free(w->down_port);
 	free(w->port);
+	free(w->detour);
 	*w = (struct fabric_lft_ways){0};
 }
 
@@ -251,5 +320,20 @@ uint64_t fabric_lft_ways_lost(const struct fabric_lft_ways *w)
 			lost += fabric_lft_ways_port(w, other, to) == FABRIC_NO_PORT;
 		}
 	}
+	return lost;
+}
+
+uint64_t fabric_lft_ways_unmanaged(const struct fabric_lft_ways *w)
+{
+	const struct fabric_pgft *t = &w->tree->pgft;
+	uint64_t lost = 0;
+
+	for (uint32_t leaf = t->first[1]; leaf < t->first[2]; leaf++)
+		for (uint32_t to = t->first[1]; to < fabric_nodes(t); to++)
+			lost += fabric_tree_has_node(w->tree, leaf) &&
+				fabric_tree_has_node(w->tree, to) &&
+				fabric_lft_ways_port(w, fabric_lft_ways_switch(w, leaf),
+						     fabric_lft_ways_switch(w, to)) ==
+					FABRIC_NO_PORT;
 	return lost;
 }

@@ -6,8 +6,12 @@
  * can wait for each other, and it never leads through a switch beside the tree to another one.
  *
  * That leaves pairs without a way: what is at one spine can not go up to another. If there is
- * anything beside the tree, who has no way to a destination goes as if to one leaf, the *hub*, and
- * from the first switch there that has a way goes on by that. That can not deadlock either. Turns
+ * anything beside the tree or missing in it, who has no way to a destination goes as if to one
+ * leaf, the *hub*, and from the first switch there that has a way goes on by that. That is for
+ * switches as destinations, which managers must reach, and for what is beside the tree, to and
+ * from all others. Hosts of the tree have only the ways of fabric_routes.h to each other, so that
+ * tables are what is analysed; but tables do not ask who sends, and a host at a switch where
+ * somebody beside the tree comes by has that detour, too. That can not deadlock either. Turns
  * from down to up are only at the hub and at switches above it: if the last step was up then who
  * took it had a way, too. A circle has such a turn, then goes up to some switch R, and down again
  * to the next one. R is above the hub, and in a fat tree only one row of switches leads from it
@@ -35,6 +39,9 @@ struct fabric_lft_ways {
 	uint8_t *up_port, *down_port;
 	uint8_t *port; /* by switch and destination, up and then down only */
 	uint32_t hub;  /* FABRIC_NONE: there is none, and no need of one */
+	/* By switch and leaf: does somebody beside the tree come by here, on the way to hosts of
+	 * that leaf by the hub? NULL: nobody does. */
+	uint8_t *detour;
 };
 
 int fabric_lft_ways_make(struct fabric_lft_ways *w, const struct fabric_tree *tree, uint32_t lmc);
@@ -42,6 +49,8 @@ void fabric_lft_ways_free(struct fabric_lft_ways *w);
 
 /* The port by which a switch sends to a destination; 0: it is there; FABRIC_NO_PORT: no way. */
 uint32_t fabric_lft_ways_port(const struct fabric_lft_ways *w, uint32_t from, uint32_t to);
+/* By which a switch sends to the hosts of a leaf, where the routes of the tree have no way. */
+uint32_t fabric_lft_ways_detour(const struct fabric_lft_ways *w, uint32_t from, uint32_t leaf);
 /* Has it a way up and then down? */
 bool fabric_lft_ways_direct(const struct fabric_lft_ways *w, uint32_t from, uint32_t to);
 
@@ -65,5 +74,7 @@ uint64_t fabric_lid_last(const struct fabric_tree *tree, const struct fabric_bes
 /* How many pairs there are of a switch with end-ports, and an end-port beside the tree, or the
  * other way round, without a way. */
 uint64_t fabric_lft_ways_lost(const struct fabric_lft_ways *w);
+/* ... and of a leaf and a switch of the tree. */
+uint64_t fabric_lft_ways_unmanaged(const struct fabric_lft_ways *w);
 
 #endif

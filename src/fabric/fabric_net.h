@@ -65,7 +65,8 @@ uint32_t fabric_net_find_port(const struct fabric_net *net, uint32_t node, uint3
 
 struct fabric_tree;
 
-/* Writes such a text for a tree, without what is missing. 0, the -errno of the file, or -ERANGE
+/* Writes such a text for a tree and what is beside it, without what is missing and cables that are
+ * plugged in wrongly. 0, -ENOMEM, the -errno of the file, or -ERANGE
  * when a node has more ports than the text can have (FABRIC_NET_PORTS_MAX, or 15 of a host made
  * from a tuple). */
 int fabric_net_write(const struct fabric_tree *tree, FILE *to);

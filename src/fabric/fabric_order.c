@@ -22,6 +22,19 @@ void fabric_set_free(struct fabric_set *s)
 	*s = (struct fabric_set){0};
 }
 
+/* One without any cable, since its leaf is gone, is of no use. */
+static bool is_there(const struct fabric_tree *t, uint32_t host)
+{
+	uint32_t ports = fabric_up_ports(&t->pgft, 0);
+
+	if (!fabric_tree_has_node(t, host))
+		return false;
+	for (uint32_t q = 0; q < ports; q++)
+		if (fabric_tree_has_cable(t, host * ports + q))
+			return true;
+	return false;
+}
+
 /* Those that are marked, 0: takes part, and there. */
 static int set_make(struct fabric_set *s, const struct fabric_tree *t, const uint8_t *out)
 {
@@ -31,7 +44,7 @@ static int set_make(struct fabric_set *s, const struct fabric_tree *t, const uin
 	if (!s->hosts)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++)
-		if (!(out && out[i]) && fabric_tree_has_node(t, i))
+		if (!(out && out[i]) && is_there(t, i))
 			s->hosts[s->count++] = i;
 	return 0;
 }

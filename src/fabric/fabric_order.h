@@ -15,7 +15,7 @@ struct fabric_set {
 	uint32_t count;
 };
 
-/* All hosts that the fabric has. 0 or -ENOMEM. */
+/* All hosts that the fabric has, and that have a cable. 0 or -ENOMEM. */
 int fabric_set_all(struct fabric_set *s, const struct fabric_tree *t);
 
 /* Of these, without K that are chosen by the portable rule (util_rand.h): the numbers of all

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fabric_routes_in.h"
 
@@ -126,6 +127,37 @@ bool fabric_routes_by_rule(const struct fabric_routes *r, uint32_t node)
 		return !r->table;
 	of = &r->around->of[node - r->tree->pgft.first[1]];
 	return !of->n_gaps && !of->n_detours;
+}
+
+/* Lists with the same contents need not be one list. */
+static bool same_around(const struct fabric_around *x, const struct fabric_around_switch *a,
+			const struct fabric_around_switch *b)
+{
+	if (a->n_gaps != b->n_gaps || a->n_detours != b->n_detours)
+		return false;
+	if (a->gap != b->gap &&
+	    memcmp(x->gaps + a->gap, x->gaps + b->gap, a->n_gaps * sizeof(*x->gaps)) != 0)
+		return false;
+	for (uint32_t i = 0; a->detour != b->detour && i < a->n_detours; i++) {
+		const struct fabric_detour *p = &x->detours[a->detour + i];
+		const struct fabric_detour *q = &x->detours[b->detour + i];
+
+		if (p->entry != q->entry || p->port != q->port)
+			return false;
+	}
+	return true;
+}
+
+bool fabric_routes_same(const struct fabric_routes *r, uint32_t a, uint32_t b)
+{
+	const struct fabric_pgft *t = &r->tree->pgft;
+	struct fabric_node x = fabric_node(t, a), y = fabric_node(t, b);
+
+	if (r->table || r->rule.kind != FABRIC_DMODK || x.level != y.level ||
+	    x.index / t->W[x.level] != y.index / t->W[y.level])
+		return a == b;
+	return !r->around || same_around(r->around, &r->around->of[a - t->first[1]],
+					 &r->around->of[b - t->first[1]]);
 }
 
 /* ---- one step ---- */

@@ -67,6 +67,9 @@ void fabric_routes_free(struct fabric_routes *r);
 
 /* Is the table of this switch that of the rule, as if the tree were whole? */
 bool fabric_routes_by_rule(const struct fabric_routes *r, uint32_t node);
+/* Have two switches the same table, but for how their ports are numbered? True is sure; false for
+ * tables that were read or drawn, which are not compared. */
+bool fabric_routes_same(const struct fabric_routes *r, uint32_t a, uint32_t b);
 
 /* Of the hosts that are there, pairs between which there is no way; not for tables that were read,
  * which may lead astray. 0, -ENOMEM, or -EINVAL for those. */

@@ -25,6 +25,9 @@ struct around {
 	/* Who lost the way: of all that have the same parents and all their cables; of one with
 	 * cables of its own missing; and without those that are below the switch in hand. */
 	struct fabric_losses shared, own, mine;
+	/* Whose `own` is: of those with the same parents, all that have just these cables. */
+	uint8_t *own_open;
+	bool own_known;
 	uint32_t *level_load; /* by up-going port, of all hosts; of the level in hand */
 };
 
@@ -215,6 +218,16 @@ static void share(struct fabric_around *o, struct fabric_around_switch *of)
 	of->detour -= n;
 }
 
+/* A parent that is missing is missing to all its children. */
+static int find_own(struct around *x)
+{
+	if (x->own_known && !memcmp(x->own_open, x->open, x->up))
+		return 0;
+	memcpy(x->own_open, x->open, x->up);
+	x->own_known = x->r->rule.kind != FABRIC_RANDOM;
+	return fabric_losses_find(&x->own, x->out, &x->rule, x->n, x->open);
+}
+
 /* fresh: it is the first that has these parents. */
 static int go_up(struct around *x, bool fresh, bool *again)
 {
@@ -227,7 +240,7 @@ static int go_up(struct around *x, bool fresh, bool *again)
 		return 0;
 	if (!look_up(x) || x->r->rule.kind == FABRIC_RANDOM) {
 		l = &x->own;
-		ret = fabric_losses_find(l, x->out, &x->rule, x->n, x->open);
+		ret = find_own(x);
 	} else if (*again) {
 		ret = fabric_losses_find(l, x->out, &x->rule, x->n, x->open);
 		*again = false;
@@ -250,6 +263,7 @@ static int one(struct around *x, uint32_t index, bool fresh, bool *again)
 	x->end = x->first + t->M[l];
 	of = &x->out->of[x->sw];
 	of->detour = x->out->n_detours;
+	x->own_known &= !fresh;
 	if (!fabric_tree_has_node(x->r->tree, fabric_number(t, x->n))) {
 		*again |= fresh;
 		return 0;
@@ -293,9 +307,10 @@ static int alloc(struct around *x)
 		ports = most > ports ? most : ports;
 	}
 	x->open = calloc(ports, sizeof(*x->open));
+	x->own_open = calloc(ports, sizeof(*x->own_open));
 	x->load = calloc(ports, sizeof(*x->load));
 	x->level_load = calloc(ports, sizeof(*x->level_load));
-	if (!x->open || !x->load || !x->level_load)
+	if (!x->open || !x->own_open || !x->load || !x->level_load)
 		return -ENOMEM;
 	return fabric_alike_init(&x->alike, x->r);
 }
@@ -303,6 +318,7 @@ static int alloc(struct around *x)
 static void release(struct around *x)
 {
 	free(x->open);
+	free(x->own_open);
 	free(x->load);
 	free(x->level_load);
 	fabric_losses_free(&x->shared);

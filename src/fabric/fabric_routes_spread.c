@@ -119,7 +119,7 @@ static void take(struct pour *x, struct fabric_lost *e, uint32_t q)
 
 static void agree(struct pour *x)
 {
-	uint64_t cost;
+	uint64_t cost = 0;
 
 	for (uint32_t i = 0; i < x->n; i++) {
 		uint32_t q = fabric_alike_agreed(x->alike, &x->lost[i]);
@@ -147,7 +147,7 @@ static bool give_one(struct pour *x, uint32_t from)
 	uint64_t least = UINT64_MAX;
 
 	for (uint32_t i = 0; i < x->n; i++) {
-		uint64_t cost;
+		uint64_t cost = 0;
 		uint32_t q;
 
 		if (x->lost[i].to != from)

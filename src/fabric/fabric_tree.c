@@ -195,6 +195,7 @@ void fabric_tree_free(struct fabric_tree *t)
 	free(t->port_cable);
 	free(t->nodes_gone);
 	free(t->cables_gone);
+	free(t->ports_gone);
 	fabric_tree_free_index(t);
 	*t = (struct fabric_tree){0};
 }

@@ -29,6 +29,9 @@ struct fabric_tree {
 	/* Bitmaps by number of what is missing; NULL: nothing is. A cable of a node that is
 	 * missing is missing. */
 	uint8_t *nodes_gone, *cables_gone;
+	/* By place of a port in the network, both ends of cables beside the tree that were taken
+	 * away; NULL: none. */
+	uint8_t *ports_gone;
 	uint32_t n_nodes_gone, n_cables_gone;
 };
 
@@ -48,6 +51,11 @@ static inline bool fabric_tree_has_node(const struct fabric_tree *t, uint32_t no
 static inline bool fabric_tree_has_cable(const struct fabric_tree *t, uint32_t cable)
 {
 	return !t->cables_gone || !(t->cables_gone[cable / 8] >> cable % 8 & 1);
+}
+
+static inline bool fabric_tree_has_port(const struct fabric_tree *t, uint32_t place)
+{
+	return !t->ports_gone || !t->ports_gone[place];
 }
 
 static inline bool fabric_tree_whole(const struct fabric_tree *t)

@@ -19,6 +19,9 @@ static inline const struct fabric_net_node *fabric_tree_net_node(const struct fa
 /* As fabric_tree_cable_at, also of cables that were taken away. */
 uint32_t fabric_tree_cable_of(const struct fabric_tree *t, uint32_t node, uint32_t port);
 
+/* NODE[PORT] and NODE:PORT. Returns how long NODE is; 0: it is neither. */
+size_t fabric_tree_split_end(const char *text, uint64_t *port);
+
 void fabric_tree_free_index(struct fabric_tree *t);
 
 struct tree_name {

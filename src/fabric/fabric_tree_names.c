@@ -295,8 +295,7 @@ int fabric_tree_find(const struct fabric_tree *t, const char *name, uint32_t *no
 
 /* ---- cables ---- */
 
-/* NODE[PORT] and NODE:PORT. Returns how long NODE is; 0: it is neither. */
-static size_t split_end(const char *text, uint64_t *port)
+size_t fabric_tree_split_end(const char *text, uint64_t *port)
 {
 	size_t len = strlen(text);
 	bool bracket = len && text[len - 1] == ']';
@@ -318,7 +317,7 @@ static int find_end(const struct fabric_tree *t, const char *text, uint32_t *cab
 	char name[256];
 	uint32_t node;
 	uint64_t port = 0;
-	size_t len = split_end(text, &port);
+	size_t len = fabric_tree_split_end(text, &port);
 
 	if (!len || len >= sizeof(name))
 		return fabric_refuse(why, why_size, "there is no node or cable %s",

@@ -61,6 +61,25 @@ check_code 0
 check_eq "$(value .most_per_up_link)" 8
 check_eq "$(value .least_per_up_link)" 7
 check_eq "$(value .tables)" 8
+# Alike switches have the same table also where it differs from the formula: those of the 16 leaves,
+# of the 4 sub-trees, and of all spines. What has no way is counted in all 48.
+for gone in '' h0 s1.7; do
+	fabric route --json --pgft '3;4,4,4;1,4,4;1,1,1' ${gone:+--without $gone}
+	check_eq "$(value '"\(.tables) \(.tables_computed) \(.without_a_way)"')" \
+		"$(case $gone in '') echo 48 21 0 ;; h0) echo 48 21 48 ;; *) echo 47 20 188 ;; esac)"
+done
+# Ports may have larger numbers than the tree has cables.
+fabric convert --pgft '2;6,6;1,3;1,2' --without s2.0 --to ibnetdiscover -o "$tmp/low"
+sed -E "s/^Switch\t[0-9]+/Switch\t60/" "$tmp/low" >"$tmp/high"
+awk '/^Switch/ { s = 1 } /^Ca/ { s = 0 }
+	/^\[/ { split($0, p, /[][]/)
+		if (s) sub(/^\[[0-9]+\]/, "[" p[2] + 40 "]")
+		if (/"S-/) { match($0, /"\[[0-9]+\]/); k = substr($0, RSTART + 2, RLENGTH - 3)
+			$0 = substr($0, 1, RSTART + 1) k + 40 substr($0, RSTART + RLENGTH - 1) } }
+	{ print }' "$tmp/high" >"$tmp/high.net"
+fabric route --json --topology "$tmp/high.net"
+check_eq "$(value .most_per_up_link)" 8
+check_eq "$(value .least_per_up_link)" 7
 # A cable is gone from the file, at both of its ends.
 awk '/^(Switch|Ca)/ { node = $0 }
 	node ~ /"s1\.0"/ && /^\[5\]/ { next }
@@ -235,6 +254,22 @@ fabric draw --pgft '2;4,4;1,2;1,2' --cps shift -o "$tmp/x.html"
 check_code 0
 check_true grep -q '"stages":\[{"name":"1 of 15"' "$tmp/x.html"
 
+# Pairs without a way are counted, with nothing beside the tree, too.
+fabric route --pgft '2;2,4;1,2;1,1' --without s1.0-s2.0 --without s1.1-s2.1 --opensm "$tmp/lost.d"
+check_code 0
+check_has "$err" 'warning: 8 pairs of hosts have no way'
+# A leaf without a cable to a spine still has a way to it, for who manages it.
+fabric route --pgft '2;18,18;1,9;1,1' --without s1.0-s2.0 --opensm "$tmp/mgmt.d"
+check_eq "$err" ''
+spine=$(printf '0x%04x' $((325 + 18)))
+check_eq "$(grep -c "^$spine " "$tmp/mgmt.d/lfts")" 27
+# Each of two leaves has one spine, and no third leaf has both.
+fabric route --pgft '2;2,2;1,2;1,1' --without s1.0-s2.0 --without s1.1-s2.1 --lfts "$tmp/lost"
+check_has "$err" 'pairs of a leaf and a switch have no way'
+# Hosts whose leaf is gone do not take part.
+fabric order --pgft '2;4,4;1,2;1,2' --without s1.0
+check_eq "$(head -1 <<<"$out") $(wc -l <<<"$out")" 'h4 12'
+
 # ---- beside the tree ----
 awk '/^Switch/ { sub(/[0-9]+/, 36) } { print }
 	END {
@@ -264,6 +299,39 @@ echo admin >"$tmp/job"
 fabric order --topology "$tmp/beside" --hosts "$tmp/job"
 check_code 2
 check_has "$err" "'admin' is beside the tree and can not be ordered"
+# What is beside the tree can be taken away: by name, GUID, id, machine, description or cable.
+for gone in edge 0xe0 S-e0 's1.1[30]' edge:1; do
+	fabric check --topology "$tmp/beside" --without "$gone"
+	check_code 1
+	check_eq "$(grep -c '^beside' <<<"$out")" 2
+	check_eq "$(grep -c 'gw(1)\|^missing' <<<"$out")" 0
+done
+for gone in admin 'admin HCA-1' 0xf1 H-f0 'admin[1]' s2.0:30; do
+	fabric route --topology "$tmp/beside" --without "$gone" --opensm "$tmp/beside.e"
+	check_code 0
+	check_eq "$(grep -c '^0x' "$tmp/beside.e/guid2lid")" 28
+	check_eq "$(grep -c '^0x00000000000000f1' "$tmp/beside.e/guid2lid")" 0
+done
+fabric check --topology "$tmp/beside" --without 'Mellanox Technologies Aggregation Node'
+check_eq "$(grep -c '^beside' <<<"$out")" 3
+fabric check --topology "$tmp/beside" --without 'edge[9]'
+check_code 2
+check_has "$err" "there is no cable 'edge[9]'"
+# It is converted, too, or a warning says that it is not.
+fabric convert --topology "$tmp/beside" --to ibnetdiscover -o "$tmp/beside2"
+check_code 0
+for net in beside beside2; do
+	fabric check --topology "$tmp/$net" --json
+	echo "$out" >"$tmp/$net.json"
+	fabric route --topology "$tmp/$net" --lfts "$tmp/$net.lfts"
+done
+check_eq "$(cat "$tmp/beside2.json")" "$(cat "$tmp/beside.json")"
+check_eq "$(sed "s/: '.*//" "$tmp/beside2.lfts")" "$(sed "s/: '.*//" "$tmp/beside.lfts")"
+fabric convert --topology "$tmp/beside" --without edge --to ibnetdiscover
+check_eq "$(grep -c 'edge\|gw(1)' <<<"$out")" 0
+fabric convert --topology "$tmp/beside" --to pgft
+check_eq "$out" '2;4,4;1,2;1,2'
+check_has "$err" 'beside the tree are 1 switches and 6 ports of hosts'
 # Only hosts at spines and aggregation nodes: nothing is wrong.
 sed '/^Switch 36 "S-e0"/,$d' "$tmp/beside" >"$tmp/admin"
 fabric check --topology "$tmp/admin"

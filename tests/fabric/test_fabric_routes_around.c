@@ -118,9 +118,34 @@ static void check_by_rule(const struct fabric_routes *r)
 	}
 }
 
+/* Switches whose tables are said to be the same have the same. */
+static void check_same(const struct fabric_routes *r)
+{
+	const struct fabric_pgft *p = &r->tree->pgft;
+	size_t n = fabric_routes_entries(r);
+	uint16_t *a = malloc(n * sizeof(*a)), *b = malloc(n * sizeof(*b));
+	uint32_t same = 0, nodes = fabric_nodes(p);
+
+	for (uint32_t node = p->first[1] + 1; node < nodes; node++) {
+		assert_true(fabric_routes_same(r, node, node));
+		if (!fabric_tree_has_node(r->tree, node - 1) ||
+		    !fabric_tree_has_node(r->tree, node) || !fabric_routes_same(r, node - 1, node))
+			continue;
+		same++;
+		assert_int_equal(fabric_routes_row(r, node - 1, a), 0);
+		assert_int_equal(fabric_routes_row(r, node, b), 0);
+		assert_memory_equal(a, b, n * sizeof(*a));
+	}
+	if (r->rule.kind == FABRIC_RANDOM)
+		assert_int_equal(same, 0);
+	free(a);
+	free(b);
+}
+
 static void see(const struct fabric_routes *r, void *arg)
 {
 	(void)arg;
+	check_same(r);
 	check_rows(r);
 	check_around(r);
 	check_lost_pairs(r);
