@@ -195,7 +195,7 @@ static int take_stripe(struct cli_fabric_args *a, struct cli_fabric_stripe *s, i
 	if (opt == STRIPE) {
 		if (s->n == CLI_FABRIC_POLICIES_MAX)
 			return cli_error("--stripe was given too often");
-		return fabric_stripe_parse(&s->policy[s->n++], optarg, why, sizeof(why))
+		return stripe_parse(&s->policy[s->n++], optarg, why, sizeof(why))
 			       ? cli_error("--stripe: %s", why)
 			       : CLI_OK;
 	}

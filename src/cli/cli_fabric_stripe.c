@@ -36,7 +36,7 @@ static uint32_t addresses(const struct cli_fabric_stripe *s)
 }
 
 static int run(const struct cli_fabric *f, const struct cli_fabric_stripe *s,
-	       const struct fabric_stripe *policy, struct result *r)
+	       const struct stripe_conf *policy, struct result *r)
 {
 	uint64_t *ps = calloc(s->rounds, sizeof(*ps));
 	struct fabric_sim_stripes what = {.rings = s->step != 0,
@@ -61,12 +61,12 @@ static int run(const struct cli_fabric *f, const struct cli_fabric_stripe *s,
 	return err ? cli_failed(err, "%s", *why ? why : strerror(-err)) : CLI_OK;
 }
 
-static void print(const struct fabric_stripe *policy, const struct result *r, double original,
+static void print(const struct stripe_conf *policy, const struct result *r, double original,
 		  json_t *list)
 {
-	char name[FABRIC_STRIPE_NAME_MAX];
+	char name[STRIPE_NAME_MAX];
 
-	fabric_stripe_print(policy, name);
+	stripe_print(policy, name);
 	if (list)
 		json_array_append_new(list,
 				      json_pack("{s:s, s:f, s:f, s:f}", "policy", name,
