@@ -232,6 +232,7 @@ bool stripe_next(const struct stripe_conf *c, struct stripe_peer *p, struct stri
 		m->at += piece->bytes;
 	}
 	m->left -= piece->bytes;
+	m->used |= 1u << piece->path;
 	m->out[piece->path]++;
 	m->all_out++;
 	m->flying[piece->path] += piece->bytes;
@@ -272,5 +273,6 @@ void stripe_failed(const struct stripe_conf *c, struct stripe_peer *p, struct st
 	no_more_out(m, piece);
 	m->lost[m->n_lost++] = (struct stripe_range){piece->offset, piece->bytes};
 	m->left += piece->bytes;
+	m->torn = true;
 	p->down[piece->path] = true;
 }

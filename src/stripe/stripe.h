@@ -87,6 +87,7 @@ struct stripe_msg {
 	uint32_t all_out;                  /* pieces under way, on all paths */
 	uint32_t out[STRIPE_PATHS_MAX];    /* on each */
 	uint64_t flying[STRIPE_PATHS_MAX]; /* their bytes */
+	uint32_t used;                     /* the paths that had any, as bits */
 	uint64_t piece;                    /* how long pieces are; of shares 0 */
 	uint32_t order[STRIPE_PATHS_MAX];  /* the paths that it takes, the best first */
 	uint32_t paths;                    /* so many */
@@ -94,9 +95,12 @@ struct stripe_msg {
 	uint64_t now;                      /* the last completion */
 	uint32_t found, were_out;          /* completions at that time; under way just before */
 	bool any;                          /* there was one */
+	/* Those at that time were all that was under way, so they are late; and those before
+	 * were. */
+	bool late, dry;
+	/* Something failed, or had nothing to do: how long it all took says little. */
+	bool torn;
 	/* Of shares. */
-	bool torn;                        /* not all went as it was divided */
-	bool late;                        /* all completions were found at the same time */
 	uint64_t share[STRIPE_PATHS_MAX]; /* not given out yet, of each path */
 	double by[STRIPE_PATHS_MAX];      /* the weights when it was divided */
 	uint64_t time[STRIPE_PATHS_MAX];  /* what each share took; 0: none did */

@@ -77,7 +77,6 @@ static void hop_begin(const struct stripe_conf *c, struct stripe_peer *p, struct
 {
 	stripe_rate_begin(c, m);
 	fit(c, p);
-	stripe_rate_drift(c, p, p->slot, p->slots);
 }
 
 static bool hop_next(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,

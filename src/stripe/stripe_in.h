@@ -43,10 +43,6 @@ uint32_t stripe_rate_done(struct stripe_peer *p, struct stripe_msg *m,
 double stripe_rate_end(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,
 		       uint64_t now);
 
-/* What is remembered of paths that were not used grows old. */
-void stripe_rate_drift(const struct stripe_conf *c, struct stripe_peer *p, const uint32_t *path,
-		       uint32_t n);
-
 extern const struct stripe_policy stripe_single, stripe_original, stripe_even, stripe_roundrobin,
 	stripe_weighted, stripe_hsam, stripe_bss, stripe_pull, stripe_hop;
 

@@ -39,7 +39,6 @@ static void pull_begin(const struct stripe_conf *c, struct stripe_peer *p, struc
 {
 	stripe_rate_begin(c, m);
 	choose(c, p, m);
-	stripe_rate_drift(c, p, m->order, m->paths);
 }
 
 static bool pull_next(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,

@@ -16,6 +16,16 @@ void stripe_rate_begin(const struct stripe_conf *c, struct stripe_msg *m)
 	piece = piece < STRIPE_PIECE_MAX ? piece : STRIPE_PIECE_MAX;
 	piece = piece > c->least ? piece : c->least;
 	m->piece = piece ? piece : 1;
+	m->late = true; /* there was nothing before */
+}
+
+/* At the end of a message pieces may be shorter, but are still worth their cost. */
+static uint64_t shortest(const struct stripe_conf *c, const struct stripe_msg *m)
+{
+	uint64_t s = m->piece / 4;
+
+	s = s > c->least ? s : c->least;
+	return s ? s : 1;
 }
 
 double stripe_line(const struct stripe_conf *c, const struct stripe_peer *p)
@@ -38,19 +48,6 @@ double stripe_remembered(const struct stripe_conf *c, const struct stripe_peer *
 		n += p->weight[i] > 0;
 	}
 	return n ? known / n : 0;
-}
-
-void stripe_rate_drift(const struct stripe_conf *c, struct stripe_peer *p, const uint32_t *path,
-		       uint32_t n)
-{
-	double fair = FAIR * stripe_line(c, p) / n;
-	uint32_t used = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		used |= 1u << path[i];
-	for (uint32_t i = 0; i < c->paths; i++)
-		if (!(used >> i & 1) && p->weight[i] > 0)
-			p->weight[i] += DRIFT * (fair - p->weight[i]);
 }
 
 /* ---- giving out ---- */
@@ -102,8 +99,8 @@ static bool choose(const struct stripe_conf *c, const struct stripe_peer *p,
 		return false;
 	piece->path = path[best];
 	piece->bytes = share < (double)m->piece ? (uint64_t)(share > 0 ? share : 0) : m->piece;
-	if (piece->bytes < c->least)
-		piece->bytes = c->least;
+	if (piece->bytes < shortest(c, m))
+		piece->bytes = shortest(c, m);
 	return true;
 }
 
@@ -113,14 +110,13 @@ bool stripe_rate_next(const struct stripe_conf *c, const struct stripe_peer *p,
 		      const struct stripe_msg *m, const uint32_t *path, uint32_t n,
 		      struct stripe_piece *piece)
 {
-	double shortest = (double)(c->least < m->piece ? c->least : m->piece) / 2;
-	uint64_t fresh = m->bytes - m->at;
+	uint64_t half = shortest(c, m) / 2, fresh = m->bytes - m->at;
 
-	if (!choose(c, p, m, path, n, shortest, piece) &&
+	if (!choose(c, p, m, path, n, (double)half, piece) &&
 	    (m->all_out || !choose(c, p, m, path, n, -1e300, piece)))
 		return false;
 	/* No crumbs. */
-	if (piece->bytes > fresh || fresh - piece->bytes < c->least / 2)
+	if (piece->bytes > fresh || fresh - piece->bytes < half)
 		piece->bytes = fresh;
 	return true;
 }
@@ -148,6 +144,18 @@ static void take_sample(struct stripe_msg *m, const struct stripe_piece *piece, 
 	m->last_bytes[k] = piece->bytes;
 }
 
+/* A slow rate took long to be seen: a sample that spans so many times what was expected counts as
+ * so many. Otherwise a path that has become very slow would be found out over many messages, each
+ * of which waits for it. */
+static double smoothed(double w, double sample)
+{
+	double keep = 1 - SMOOTH;
+
+	for (double spans = w / sample; spans >= 2 && keep > .01; spans--)
+		keep *= 1 - SMOOTH;
+	return sample + keep * (w - sample);
+}
+
 /* What was found together counts, unless it was all that was under way: then it had been there
  * for nobody knows how long. */
 static uint32_t count(struct stripe_peer *p, struct stripe_msg *m, bool late)
@@ -160,7 +168,7 @@ static uint32_t count(struct stripe_peer *p, struct stripe_msg *m, bool late)
 		if (late)
 			m->seen[k] = 0;
 		else if (m->sample[k] > 0) {
-			*w = *w > 0 ? *w + SMOOTH * (m->sample[k] - *w) : m->sample[k];
+			*w = *w > 0 ? smoothed(*w, m->sample[k]) : m->sample[k];
 			changed |= 1u << k;
 		}
 		m->sample[k] = 0;
@@ -175,11 +183,23 @@ uint32_t stripe_rate_done(struct stripe_peer *p, struct stripe_msg *m,
 
 	if (m->found == 1) {
 		changed = count(p, m, m->late);
-		m->late = false;
+		m->dry = m->late;
 	}
 	take_sample(m, piece, began, now);
-	m->late = m->were_out > 1 && m->found >= m->were_out;
+	/* That the last ones end together is how it should be, unless it was so before. */
+	m->late = m->were_out > 1 && m->found >= m->were_out && (m->left || m->dry);
+	m->torn |= m->late && m->left;
 	return changed;
+}
+
+/* What is remembered of paths that a message did not use grows old. */
+static void drift(const struct stripe_conf *c, struct stripe_peer *p, const struct stripe_msg *m)
+{
+	double fair = FAIR * stripe_line(c, p) / m->paths;
+
+	for (uint32_t i = 0; i < c->paths; i++)
+		if (!(m->used >> i & 1) && p->weight[i] > 0)
+			p->weight[i] += DRIFT * (fair - p->weight[i]);
 }
 
 double stripe_rate_end(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,
@@ -188,7 +208,8 @@ double stripe_rate_end(const struct stripe_conf *c, struct stripe_peer *p, struc
 	double rate;
 
 	count(p, m, m->late);
-	if (m->late || m->n_lost || now <= m->began)
+	drift(c, p, m);
+	if (m->late || m->torn || now <= m->began)
 		return 0;
 	rate = (double)m->bytes / (double)(now - m->began);
 	/* A message of few pieces tells more of how long one takes. */
@@ -196,6 +217,5 @@ double stripe_rate_end(const struct stripe_conf *c, struct stripe_peer *p, struc
 		return 0;
 	p->line -= AGE * p->line;
 	p->line = rate > p->line ? rate : p->line;
-	(void)c;
 	return rate;
 }

@@ -79,7 +79,6 @@ static bool shares_next(const struct stripe_conf *c, struct stripe_peer *p, stru
 			struct stripe_piece *piece)
 {
 	if (m->n_lost) {
-		m->torn = true;
 		piece->path = another(c, p, m);
 		return true;
 	}
