@@ -87,6 +87,77 @@ static void test_policies(void **state)
 	}
 }
 
+/* Further parts of messages: all of each arrives, however ranks go on and whatever posting costs.
+ */
+static void test_pieces(void **state)
+{
+	static const char *const names[] = {"pull:4", "pull:4,2", "hop:4", "roundrobin:4"};
+	struct world w;
+
+	(void)state;
+	world_make(&w, "2;4,4;1,4;1,1", (struct fabric_routing){.kind = FABRIC_DMODK, .lmc = 2});
+	for (uint32_t k = 0; k < 4 * COUNT(names); k++) {
+		struct fabric_sim_config c = fabric_sim_ddr;
+		uint32_t hosts[16];
+		struct fabric_sim_stripes what = {.ranks = 16,
+						  .hosts = hosts,
+						  .bytes = 200001,
+						  .policy = policy(names[k / 4]),
+						  .addresses = 4,
+						  .rounds = 1};
+		struct fabric_sim_result r = {0};
+		char why[256] = "";
+		uint64_t ps;
+
+		for (uint32_t i = 0; i < 16; i++)
+			hosts[i] = i;
+		c.progress = k & 1 ? FABRIC_SIM_IN_STEP : FABRIC_SIM_EXCHANGE;
+		c.post_ns = k & 2 ? 0 : 1000;
+		if (fabric_sim_stripes(&w.routes, &c, &what, &ps, &r, why, sizeof(why)))
+			fail_msg("%s: %s", names[k / 4], why);
+		assert_int_equal(r.bytes, 16 * 15 * 200001);
+		/* Pieces of 4 KB, 48 of them, but fewer and longer ones where they are divided. */
+		if (k < 12)
+			assert_true(r.parts > 16 * 15 * 30);
+		else
+			assert_int_equal(r.parts, 16 * 15);
+	}
+	world_free(&w);
+}
+
+static uint32_t too_many(void *ctx, uint32_t rank, uint32_t stage,
+			 struct fabric_sim_part part[FABRIC_SIM_PARTS_MAX])
+{
+	(void)ctx;
+	(void)stage;
+	for (uint32_t i = 0; i < FABRIC_SIM_PARTS_MAX; i++)
+		part[i] = (struct fabric_sim_part){.to = rank ^ 1, .bytes = 1000};
+	return FABRIC_SIM_PARTS_MAX;
+}
+
+static void test_more_refused(void **state)
+{
+	struct fabric_sim_config c = fabric_sim_ddr;
+	struct fabric_sim_traffic t = {.ranks = 2,
+				       .hosts = (uint32_t[]){0, 1},
+				       .stages = 1,
+				       .send = too_many,
+				       .more = too_many};
+	struct fabric_sim_result r = {0};
+	char why[256] = "";
+	struct world w;
+
+	(void)state;
+	world_make(&w, "2;2,2;1,2;1,1", (struct fabric_routing){.kind = FABRIC_DMODK});
+	c.progress = FABRIC_SIM_ASYNC;
+	assert_int_equal(fabric_sim(&w.routes, &c, &t, &r, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "follow"));
+	c.progress = FABRIC_SIM_IN_STEP;
+	assert_int_equal(fabric_sim(&w.routes, &c, &t, &r, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "at most 32"));
+	world_free(&w);
+}
+
 static void test_study_refused(void **state)
 {
 	struct fabric_sim_stripes good = {.ranks = 4,
@@ -130,6 +201,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_policies),
+		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_more_refused),
 		cmocka_unit_test(test_study_refused),
 	};
 
