@@ -19,7 +19,7 @@ static void one_message(const struct stripe_conf *c, struct stripe_peer *p, uint
 {
 	struct under_way out[STRIPE_OUT_MAX];
 	uint64_t now = 1, arrived = 0;
-	uint32_t n = 0, failures = 0;
+	uint32_t n = 0, failures = 0, idle = 0;
 	struct stripe_msg m;
 	bool end = !bytes;
 
@@ -36,8 +36,10 @@ static void one_message(const struct stripe_conf *c, struct stripe_peer *p, uint
 			assert_true(n < STRIPE_OUT_MAX);
 			out[n++] = u;
 		}
-		if (!n) /* asked to the end, there must be one */
+		if (!n) { /* asked to the end, there must be one */
+			assert_true(++idle < 1000);
 			continue;
+		}
 		now += util_rand_below(r, 4) ? util_rand_below(r, 1000) : 0;
 		i = (uint32_t)util_rand_below(r, n);
 		u = out[i];
@@ -299,6 +301,55 @@ static void test_late(void **state)
 	}
 }
 
+/* The sender was late once, in the middle: how long the message took is no reason for more slots.
+ */
+static void test_late_once(void **state)
+{
+	struct stripe_conf c = policy("hop:12");
+	struct stripe_piece piece[STRIPE_OUT_MAX];
+	struct stripe_peer p;
+	struct stripe_msg m;
+
+	(void)state;
+	c.line = 1;
+	stripe_peer_init(&c, &p, 1);
+	for (int k = 0; k < 4; k++) {
+		uint64_t now = 500000000;
+		bool end = false;
+		uint32_t n;
+
+		stripe_begin(&c, &p, &m, 10000000);
+		n = take_all(&c, &p, &m, piece);
+		for (uint32_t i = 0; i < n; i++)
+			stripe_done(&c, &p, &m, &piece[i], 0, now);
+		while (!end) {
+			n = take_all(&c, &p, &m, piece);
+			for (uint32_t i = 0; i < n; i++)
+				end = stripe_done(&c, &p, &m, &piece[i], now, now + 1000 * (i + 1));
+			now += 1000 * n;
+		}
+	}
+	assert_int_equal(p.slow, 0);
+	assert_int_equal(p.slots, 4);
+}
+
+/* A path that has become very slow is known for it after one message. */
+static void test_sudden(void **state)
+{
+	double rate[] = {.25, .25, .25, .25};
+	struct stripe_conf c = policy("pull:4");
+	struct stripe_peer p;
+	uint64_t moved[4];
+
+	(void)state;
+	stripe_peer_init(&c, &p, 1);
+	for (int k = 0; k < 5; k++)
+		over(&c, &p, 10000000, rate, moved);
+	rate[2] = .005;
+	over(&c, &p, 10000000, rate, moved);
+	assert_true(p.weight[2] < .02);
+}
+
 /* A path that fails is left at once, and used again when it has healed. */
 static void test_down(void **state)
 {
@@ -340,7 +391,8 @@ int main(void)
 		cmocka_unit_test(test_conserved),  cmocka_unit_test(test_never_stuck),
 		cmocka_unit_test(test_piece_size), cmocka_unit_test(test_pull),
 		cmocka_unit_test(test_pull_best),  cmocka_unit_test(test_hop),
-		cmocka_unit_test(test_late),       cmocka_unit_test(test_down),
+		cmocka_unit_test(test_late),       cmocka_unit_test(test_late_once),
+		cmocka_unit_test(test_sudden),     cmocka_unit_test(test_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
