@@ -38,9 +38,11 @@ static const char help[] =
 	"  -q, --quiet        do not show progress\n"
 	"  --stripe POLICY    instead, an alltoall (or --cps drc:S) of messages that are divided "
 	"over\n"
-	"                     several paths: original, hsam:PATHS or bss:PATHS,BATCH; may be "
-	"given\n"
-	"                     again, to compare. Links are of 2000 MB/s then, hosts of 1500\n"
+	"                     several paths; may be given again, to compare. Links are of 2000 "
+	"MB/s\n"
+	"                     then, hosts of 1500. Policies: single (or original), even:N,\n"
+	"                     roundrobin:N, weighted:W,W,..., hsam:N, bss:N,BATCH, pull:N,\n"
+	"                     pull:N,BATCH, hop:N\n"
 	"  --ranks N          of the first N hosts of the order (all)\n"
 	"  --paths P          with --stripe: distinct (if not given), each pair's drawn among the\n"
 	"                     ways of dmodk; or hashed: ways that know nothing of each other.\n"
@@ -205,7 +207,7 @@ static int take_stripe(struct cli_fabric_args *a, struct cli_fabric_stripe *s, i
 	if (opt == STRIPE) {
 		if (s->n == CLI_FABRIC_POLICIES_MAX)
 			return cli_error("--stripe was given too often");
-		return fabric_stripe_parse(&s->policy[s->n++], optarg, why, sizeof(why))
+		return stripe_parse(&s->policy[s->n++], optarg, why, sizeof(why))
 			       ? cli_error("--stripe: %s", why)
 			       : CLI_OK;
 	}

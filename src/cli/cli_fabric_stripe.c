@@ -40,7 +40,7 @@ static uint32_t ways(const struct fabric_pgft *t)
 static int set_addresses(const struct cli_fabric *f, struct cli_fabric_stripe *s)
 {
 	uint32_t have = ways(&f->tree.pgft), most = s->hashed ? ADDRESSES_MAX : have;
-	char name[FABRIC_STRIPE_NAME_MAX];
+	char name[STRIPE_NAME_MAX];
 
 	if (s->addresses > most)
 		return cli_error("--addresses %u: the most is %u%s", s->addresses, most,
@@ -48,7 +48,7 @@ static int set_addresses(const struct cli_fabric *f, struct cli_fabric_stripe *s
 	if (!s->addresses)
 		s->addresses = have;
 	for (unsigned int i = 0; i < s->n; i++) {
-		fabric_stripe_print(&s->policy[i], name);
+		stripe_print(&s->policy[i], name);
 		if (s->policy[i].paths > s->addresses)
 			return cli_error("--stripe %s has more paths than a host has addresses, %u",
 					 name, s->addresses);
@@ -57,7 +57,7 @@ static int set_addresses(const struct cli_fabric *f, struct cli_fabric_stripe *s
 }
 
 static int run(const struct cli_fabric *f, const struct cli_fabric_stripe *s,
-	       const struct fabric_stripe *policy, struct result *r)
+	       const struct stripe_conf *policy, struct result *r)
 {
 	uint64_t *ps = calloc(s->rounds, sizeof(*ps));
 	struct fabric_sim_stripes what = {.rings = s->step != 0,
@@ -82,12 +82,12 @@ static int run(const struct cli_fabric *f, const struct cli_fabric_stripe *s,
 	return err ? cli_failed(err, "%s", *why ? why : strerror(-err)) : CLI_OK;
 }
 
-static void print(const struct fabric_stripe *policy, const struct result *r, double original,
+static void print(const struct stripe_conf *policy, const struct result *r, double original,
 		  json_t *list)
 {
-	char name[FABRIC_STRIPE_NAME_MAX];
+	char name[STRIPE_NAME_MAX];
 
-	fabric_stripe_print(policy, name);
+	stripe_print(policy, name);
 	if (list)
 		json_array_append_new(list,
 				      json_pack("{s:s, s:f, s:f, s:f}", "policy", name,

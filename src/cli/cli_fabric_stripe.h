@@ -4,13 +4,13 @@
 
 #include "cli_fabric.h"
 #include "fabric_sim.h"
-#include "fabric_stripe.h"
+#include "stripe.h"
 
 #define CLI_FABRIC_POLICIES_MAX 16
 
 struct cli_fabric_stripe {
 	struct fabric_sim_config config;
-	struct fabric_stripe policy[CLI_FABRIC_POLICIES_MAX];
+	struct stripe_conf policy[CLI_FABRIC_POLICIES_MAX];
 	unsigned int n;
 	bool paths;         /* were asked for */
 	bool hashed;        /* paths are as switches hash them; otherwise distinct */

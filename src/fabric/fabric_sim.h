@@ -70,7 +70,7 @@ struct fabric_sim_part {
 	uint64_t bytes;
 };
 
-#define FABRIC_SIM_PARTS_MAX 16
+#define FABRIC_SIM_PARTS_MAX 32 /* under way at once */
 
 struct fabric_sim_traffic {
 	uint32_t ranks;
@@ -87,8 +87,13 @@ struct fabric_sim_traffic {
 
 	/* The rest may be NULL. */
 
-	/* A part has arrived, ps after it was posted. */
-	void (*arrived)(void *ctx, uint32_t rank, uint32_t stage, uint32_t part, uint64_t ps);
+	/* A part has arrived that was posted then. Parts are numbered through a message. */
+	void (*arrived)(void *ctx, uint32_t rank, uint32_t stage, uint32_t part, uint64_t posted,
+			uint64_t now);
+	/* Further parts of the message, to the same receiver, asked for whenever one has arrived.
+	 * Not for ASYNC, whose messages end when they are on the wire. */
+	uint32_t (*more)(void *ctx, uint32_t rank, uint32_t stage,
+			 struct fabric_sim_part part[FABRIC_SIM_PARTS_MAX]);
 	/* A packet has: which bytes of the part. */
 	void (*packet)(void *ctx, uint32_t rank, uint32_t stage, uint32_t part, uint64_t offset,
 		       uint32_t bytes);

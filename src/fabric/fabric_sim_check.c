@@ -116,6 +116,10 @@ int sim_check(const struct fabric_routes *routes, const struct fabric_sim_config
 		return fabric_refuse(why, why_size,
 				     "who goes on when a message has come must be "
 				     "told how many are to come");
+	if (c->progress == FABRIC_SIM_ASYNC && tr->more)
+		return fabric_refuse(why, why_size,
+				     "parts that follow when others have arrived are for ranks in "
+				     "step, or that exchange");
 	return check_hosts(routes, tr, why, why_size);
 }
 

@@ -78,23 +78,37 @@ void sim_host_posted(struct sim *s, uint32_t rank)
 	uint64_t post = s->net.config->post_ns * UINT64_C(1000);
 
 	do {
-		s->net.parts[r->part[r->posted]].posted_at = s->net.events.now;
-		r->live[r->n_live++] = r->part[r->posted++];
+		uint32_t part = r->part[r->posted++ % FABRIC_SIM_PARTS_MAX];
+
+		s->net.parts[part].posted_at = s->net.events.now;
+		r->live[r->n_live++] = part;
 	} while (!post && r->posted < r->parts);
 	if (r->posted < r->parts)
 		sim_at(&s->net.events, post, SIM_WHAT(SIM_POSTED, rank, 0));
 	send_next(s, rank);
 }
 
-void sim_host_post(struct sim *s, uint32_t rank)
+static void begin_to_post(struct sim *s, uint32_t rank)
 {
 	uint64_t post = s->net.config->post_ns * UINT64_C(1000);
 
-	s->ranks[rank].posted = s->ranks[rank].n_live = s->ranks[rank].turn = 0;
 	if (post)
 		sim_at(&s->net.events, post, SIM_WHAT(SIM_POSTED, rank, 0));
 	else
 		sim_host_posted(s, rank);
+}
+
+void sim_host_post(struct sim *s, uint32_t rank)
+{
+	s->ranks[rank].posted = s->ranks[rank].n_live = s->ranks[rank].turn = 0;
+	begin_to_post(s, rank);
+}
+
+void sim_host_more(struct sim *s, uint32_t rank, uint32_t before)
+{
+	/* Otherwise the CPU is still at those, and goes on. */
+	if (s->ranks[rank].posted == before)
+		begin_to_post(s, rank);
 }
 
 void sim_host_ready(struct sim *s, uint32_t rank)

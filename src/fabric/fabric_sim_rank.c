@@ -70,8 +70,29 @@ static bool add_part(struct sim *s, uint32_t rank, uint32_t number, const struct
 		return false;
 	}
 	r->to = p->to;
-	r->part[r->parts++] = at;
+	r->part[r->parts++ % FABRIC_SIM_PARTS_MAX] = at;
 	s->result->bytes += p->bytes;
+	return true;
+}
+
+static bool add_parts(struct sim *s, uint32_t rank, const struct fabric_sim_part *part, uint32_t n)
+{
+	struct sim_rank *r = &s->ranks[rank];
+	uint32_t before = r->parts;
+
+	if (n > FABRIC_SIM_PARTS_MAX - r->sends) {
+		s->error = fabric_refuse(s->why, s->why_size,
+					 "rank %u sends %u messages, or parts of one, in stage %u; "
+					 "at most %d can be simulated",
+					 rank, n + r->sends, r->stage, FABRIC_SIM_PARTS_MAX);
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if (!add_part(s, rank, r->numbers++, &part[i]))
+			return false;
+	r->sends += r->parts - before;
+	s->under_way += r->parts - before;
+	s->result->parts += r->parts - before;
 	return true;
 }
 
@@ -82,22 +103,22 @@ static bool make_message(struct sim *s, uint32_t rank)
 	struct sim_rank *r = &s->ranks[rank];
 	uint32_t n = s->traffic->send(s->traffic->ctx, rank, r->stage, part);
 
-	r->parts = 0;
-	if (n > FABRIC_SIM_PARTS_MAX) {
-		s->error = fabric_refuse(s->why, s->why_size,
-					 "rank %u sends %u messages, or parts of one, in stage %u; "
-					 "at most %d can be simulated",
-					 rank, n, r->stage, FABRIC_SIM_PARTS_MAX);
+	r->parts = r->numbers = r->sends = 0;
+	if (!add_parts(s, rank, part, n))
 		return false;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		if (!add_part(s, rank, i, &part[i]))
-			return false;
-	r->sends = r->parts;
-	s->under_way += r->parts;
-	s->result->parts += r->parts;
 	s->stages_begun++;
 	return true;
+}
+
+/* Asks what else there is of the message. */
+static void make_more(struct sim *s, uint32_t rank)
+{
+	struct fabric_sim_part part[FABRIC_SIM_PARTS_MAX];
+	struct sim_rank *r = &s->ranks[rank];
+	uint32_t before = r->parts, n = s->traffic->more(s->traffic->ctx, rank, r->stage, part);
+
+	if (n && add_parts(s, rank, part, n) && r->parts > before)
+		sim_host_more(s, rank, before);
 }
 
 static void at_the_end(struct sim *s, uint32_t rank)
@@ -223,10 +244,12 @@ void sim_rank_arrived(struct sim *s, const struct sim_part *part)
 {
 	if (s->traffic->arrived)
 		s->traffic->arrived(s->traffic->ctx, part->rank, part->stage, part->number,
-				    s->net.events.now - part->posted_at);
+				    part->posted_at, s->net.events.now);
 	s->result->ps = s->net.events.now;
 	s->under_way--;
 	s->ranks[part->rank].sends--;
+	if (s->traffic->more)
+		make_more(s, part->rank);
 	if (s->net.config->progress == FABRIC_SIM_IN_STEP)
 		sim_step_next(s);
 	else if (s->net.config->progress == FABRIC_SIM_EXCHANGE && !s->ranks[part->rank].sends)

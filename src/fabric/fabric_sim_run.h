@@ -6,9 +6,11 @@
 
 struct sim_rank {
 	/* What it sends. */
-	uint32_t part[FABRIC_SIM_PARTS_MAX]; /* in the network's pool */
-	uint32_t parts;                      /* of this stage's message */
-	uint32_t posted;                     /* so many of them the host knows of */
+	/* In the network's pool; the n-th of the message is at n mod FABRIC_SIM_PARTS_MAX. */
+	uint32_t part[FABRIC_SIM_PARTS_MAX];
+	uint32_t parts;   /* of this stage's message, so far */
+	uint32_t numbers; /* those of no bytes, too */
+	uint32_t posted;  /* so many of them the host knows of */
 	/* Those of them that are not yet on the wire as a whole; the others may have arrived, and
 	 * their place in the pool is another's. */
 	uint32_t live[FABRIC_SIM_PARTS_MAX];
@@ -49,6 +51,8 @@ int sim_check(const struct fabric_routes *routes, const struct fabric_sim_config
 
 /* The parts of the rank's message, which are in place, are posted. */
 void sim_host_post(struct sim *s, uint32_t rank);
+/* There are more of them than `before`, when they were the last time. */
+void sim_host_more(struct sim *s, uint32_t rank, uint32_t before);
 void sim_host_posted(struct sim *s, uint32_t rank);
 void sim_host_ready(struct sim *s, uint32_t rank);
 void sim_host_credit(struct sim *s, uint32_t rank);

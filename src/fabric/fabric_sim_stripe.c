@@ -22,17 +22,21 @@ const struct fabric_sim_config fabric_sim_ddr = {
 	.progress = FABRIC_SIM_EXCHANGE,
 };
 
-/* What a rank has under way. It has one message at a time. */
+/* What a rank has under way: one message at a time, and the pieces of it, by part. */
 struct sender {
-	uint32_t to, shares, left;
-	struct fabric_share share[FABRIC_STRIPE_PATHS_MAX];
-	uint64_t time[FABRIC_STRIPE_PATHS_MAX];
+	uint32_t to, numbers, out;
+	struct stripe_msg msg;
+	struct {
+		uint32_t number;
+		struct stripe_piece piece;
+	} under_way[STRIPE_OUT_MAX];
 };
 
 struct study {
 	const struct fabric_sim_stripes *what;
-	double *weight; /* by sender, receiver and path */
-	uint8_t *first; /* by sender and receiver */
+	struct stripe_conf policy;
+	struct stripe_peer *peer; /* by sender and receiver */
+	uint8_t *first;           /* as well */
 	struct sender *sender;
 	uint32_t round;
 };
@@ -58,26 +62,39 @@ static size_t pair(const struct study *s, uint32_t rank, uint32_t to)
 
 /* ---- what the simulation asks and tells ---- */
 
+/* All that may be sent now. */
+static uint32_t study_more(void *ctx, uint32_t rank, uint32_t stage,
+			   struct fabric_sim_part part[FABRIC_SIM_PARTS_MAX])
+{
+	struct study *s = ctx;
+	struct sender *me = &s->sender[rank];
+	size_t p = pair(s, rank, me->to);
+	struct stripe_piece piece;
+	uint32_t n = 0;
+
+	(void)stage;
+	while (stripe_next(&s->policy, &s->peer[p], &me->msg, &piece)) {
+		me->under_way[me->out].number = me->numbers++;
+		me->under_way[me->out++].piece = piece;
+		part[n++] = (struct fabric_sim_part){
+			.to = me->to,
+			.address = (s->first[p] + piece.path) % s->what->addresses,
+			.bytes = piece.bytes,
+		};
+	}
+	return n;
+}
+
 static uint32_t study_send(void *ctx, uint32_t rank, uint32_t stage,
 			   struct fabric_sim_part part[FABRIC_SIM_PARTS_MAX])
 {
 	struct study *s = ctx;
-	const struct fabric_sim_stripes *w = s->what;
 	struct sender *me = &s->sender[rank];
-	size_t p;
 
-	me->to = partner(w, rank, stage);
-	p = pair(s, rank, me->to);
-	me->shares = fabric_stripe_divide(&w->policy, &s->weight[p * w->policy.paths], w->bytes,
-					  me->share);
-	me->left = me->shares;
-	for (uint32_t i = 0; i < me->shares; i++)
-		part[i] = (struct fabric_sim_part){
-			.to = me->to,
-			.address = (s->first[p] + me->share[i].path) % w->addresses,
-			.bytes = me->share[i].bytes,
-		};
-	return me->shares;
+	me->to = partner(s->what, rank, stage);
+	me->numbers = me->out = 0;
+	stripe_begin(&s->policy, &s->peer[pair(s, rank, me->to)], &me->msg, s->what->bytes);
+	return study_more(ctx, rank, stage, part);
 }
 
 static uint32_t study_expects(void *ctx, uint32_t rank, uint32_t stage)
@@ -88,18 +105,20 @@ static uint32_t study_expects(void *ctx, uint32_t rank, uint32_t stage)
 	return 1;
 }
 
-static void study_arrived(void *ctx, uint32_t rank, uint32_t stage, uint32_t part, uint64_t ps)
+static void study_arrived(void *ctx, uint32_t rank, uint32_t stage, uint32_t part, uint64_t posted,
+			  uint64_t now)
 {
 	struct study *s = ctx;
-	const struct fabric_stripe *policy = &s->what->policy;
 	struct sender *me = &s->sender[rank];
+	struct stripe_piece piece;
+	uint32_t i = 0;
 
 	(void)stage;
-	me->time[part] = ps;
-	if (--me->left)
-		return;
-	fabric_stripe_learn(policy, &s->weight[pair(s, rank, me->to) * policy->paths], me->share,
-			    me->time, me->shares);
+	while (me->under_way[i].number != part)
+		i++;
+	piece = me->under_way[i].piece;
+	me->under_way[i] = me->under_way[--me->out];
+	stripe_done(&s->policy, &s->peer[pair(s, rank, me->to)], &me->msg, &piece, posted, now);
 }
 
 static bool study_going(void *ctx, double done)
@@ -138,20 +157,34 @@ static int check(const struct fabric_routes *routes, const struct fabric_sim_con
 	return 0;
 }
 
-static int begin(struct study *s)
+/* A piece is worth its cost if it takes twice as long, and is of whole packets. Rates are in bytes
+ * per picosecond. */
+static void know_line(struct stripe_conf *p, const struct fabric_sim_config *c)
+{
+	uint64_t mbs = c->host_mbs < c->link_mbs ? c->host_mbs : c->link_mbs;
+	uint64_t packet = (uint64_t)c->mtu * c->aggregate;
+
+	p->line = (double)mbs / 1e6;
+	p->least = 2 * c->post_ns * mbs / 1000;
+	p->least = (p->least / packet + 1) * packet;
+}
+
+static int begin(struct study *s, const struct fabric_sim_config *config)
 {
 	const struct fabric_sim_stripes *w = s->what;
 	size_t pairs = (size_t)w->ranks * w->ranks;
 	struct util_rand rand;
 
-	s->weight = malloc(pairs * w->policy.paths * sizeof(*s->weight));
+	s->policy = w->policy;
+	know_line(&s->policy, config);
+	s->peer = malloc(pairs * sizeof(*s->peer));
 	s->first = calloc(pairs, 1);
 	s->sender = calloc(w->ranks, sizeof(*s->sender));
-	if (!s->weight || !s->first || !s->sender)
+	if (!s->peer || !s->first || !s->sender)
 		return -ENOMEM;
 	util_rand_seed(&rand, w->seed);
 	for (size_t i = 0; i < pairs; i++) {
-		fabric_stripe_begin(&w->policy, &s->weight[i * w->policy.paths]);
+		stripe_peer_init(&s->policy, &s->peer[i], w->seed + i * UTIL_RAND_STEP);
 		if (w->draw)
 			s->first[i] = (uint8_t)util_rand_below(&rand, w->addresses);
 	}
@@ -170,6 +203,7 @@ static int rounds(struct study *s, const struct fabric_routes *routes,
 		.send = study_send,
 		.expects = study_expects,
 		.arrived = study_arrived,
+		.more = study_more,
 		.going = s->what->going ? study_going : NULL,
 	};
 	int ret = 0;
@@ -191,12 +225,12 @@ int fabric_sim_stripes(const struct fabric_routes *routes, const struct fabric_s
 
 	if (ret)
 		return ret;
-	ret = begin(&s);
+	ret = begin(&s, config);
 	if (ret)
 		fabric_refuse(why, why_size, "no memory for the weights of %u ranks", what->ranks);
 	else
 		ret = rounds(&s, routes, config, ps, result ? result : &own, why, why_size);
-	free(s.weight);
+	free(s.peer);
 	free(s.first);
 	free(s.sender);
 	return ret;

@@ -4,7 +4,7 @@
 #define WEFT_FABRIC_SIM_STRIPE_H
 
 #include "fabric_sim.h"
-#include "fabric_stripe.h"
+#include "stripe.h"
 
 /* The paper's cluster: DDR links (2000 MB/s) of 24-port switches, hosts on PCIe 1 x8. Assumed:
  * 1500 MB/s of a host, 200 ns through a switch, 1 us of CPU for each stripe and its completion;
@@ -20,7 +20,7 @@ struct fabric_sim_stripes {
 	uint32_t ranks;
 	const uint32_t *hosts;
 	uint64_t bytes; /* of each message */
-	struct fabric_stripe policy;
+	struct stripe_conf policy;
 	/* The k-th path of a pair of ranks is address (first + k) mod addresses of the receiver,
 	 * first being drawn for each pair: where no two addresses of a host share a way, nor do
 	 * two paths, and still nobody's first path knows of any pattern. Without: address k. */

@@ -233,6 +233,12 @@ fabric sim --pgft '2;12,12;1,12;1,1' --ranks 24 --rounds 3 --paths hashed --json
 check_code 0
 check_eq "$(value 'map(.policy)|join(" ")')" 'original hsam:4 bss:12,3'
 check_eq "$(value '.[1].to_first_policy < 1 and .[2].to_first_policy < 1')" true
+fabric sim --pgft '2;12,12;1,12;1,1' --ranks 24 --cps drc:12 --bytes 256K --rounds 5 \
+	--paths hashed --json --stripe single --stripe hsam:12 --stripe pull:12 --stripe pull:12,6 \
+	--stripe hop:12
+check_code 0
+check_eq "$(value 'map(.policy)|join(" ")')" 'single hsam:12 pull:12 pull:12,6 hop:12'
+check_eq "$(value 'map(.to_first_policy) | .[2] < .[1] and .[3] < .[1] and .[4] < .[1]')" true
 
 # What a policy takes does not depend on the others, but on the addresses.
 stripe() { fabric sim --pgft '2;12,12;1,12;1,1' --ranks 24 --rounds 1 --json "$@"; }
@@ -507,6 +513,7 @@ bad 'no node or cable' check --pgft '1;4;1;1' --without s9.9
 bad 'ecmp' hsd --pgft '1;4;1;1' --cps shift --routing ecmp
 bad 'not' sim --pgft '1;4;1;1' --cps shift --bytes lots
 bad '--stripe' sim --pgft '1;4;1;1' --stripe bss:4
+bad 'pull:N,B and hop:N' sim --pgft '1;4;1;1' --stripe jump:4
 bad '--ranks' sim --pgft '1;4;1;1' --stripe original --ranks 5
 printf 'Unicast lids\n0x0001 xyz\n' >"$tmp/lfts"
 bad "$tmp/lfts:" hsd --pgft '1;4;1;1' --cps shift --routing "file:$tmp/lfts"

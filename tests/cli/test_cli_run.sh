@@ -218,7 +218,7 @@ in_turn() {
 	done
 }
 on_lab() { run env WEFT_TOLD=something timeout 60 "$WEFT" run --lab $lab "$@"; }
-printf '# a comment\nh5\n\nh2 and more\nh7\n' >order
+printf '# a comment\nh5\n\nh2 slots=1\nh7\n' >order
 
 # shuffled SEED N: the hosts of ranks 0, 1, … by the portable rule: splitmix64, and from the
 # end each place swapped with one of those up to it. Bash has 64 bits, but with a sign.

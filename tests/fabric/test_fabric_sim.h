@@ -84,13 +84,13 @@ static inline void list_packet(void *ctx, uint32_t rank, uint32_t stage, uint32_
 }
 
 static inline void list_arrived(void *ctx, uint32_t rank, uint32_t stage, uint32_t part,
-				uint64_t ps)
+				uint64_t posted, uint64_t now)
 {
 	struct list *l = ctx;
 
 	assert_int_equal(l->arrived[rank][stage][part], l->part[rank][stage][part].bytes);
 	assert_int_equal(l->ps[rank][stage][part], 0);
-	l->ps[rank][stage][part] = ps;
+	l->ps[rank][stage][part] = now - posted;
 }
 
 static inline struct list *list_make(uint32_t ranks, uint32_t stages)
