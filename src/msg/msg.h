@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
+#include "stripe.h"
 #include "util_list.h"
 #include "msg_match.h"
 #include "msg_spec.h"
@@ -101,16 +102,17 @@ struct msg_op {
 	/* Private. */
 	struct msg_recv recv;
 	struct msg_ask ask;
-	struct list_head link; /* on a list of the endpoint */
-	uint64_t room;         /* bytes in iov */
-	uint8_t phase;         /* enum msg_phase */
-	bool cancel;           /* wanted, when RTRs have been got back */
-	uint64_t posted;       /* when; 0: nobody wants to know */
-	uint32_t id;           /* by which the peer names it; 0: none */
-	uint32_t peer_id;      /* and by which we name the peer's */
-	uint32_t pending;      /* work requests under way */
-	unsigned int next;     /* of the remote pieces, the next to be read or written ... */
-	uint64_t off;          /* ... and how much of it has been */
+	struct list_head link;   /* on a list of the endpoint */
+	uint64_t room;           /* bytes in iov */
+	uint8_t phase;           /* enum msg_phase */
+	bool cancel;             /* wanted, when RTRs have been got back */
+	uint64_t posted;         /* when; 0: nobody wants to know */
+	uint32_t id;             /* by which the peer names it; 0: none */
+	uint32_t peer_id;        /* and by which we name the peer's */
+	uint32_t pending;        /* work requests under way */
+	struct msg_strip *strip; /* NULL: it goes over one path */
+	unsigned int next;       /* of the remote pieces, the next to be read or written ... */
+	uint64_t off;            /* ... and how much of it has been */
 	struct msg_hold hold[MSG_IOV];
 };
 
@@ -148,7 +150,9 @@ struct msg_atomic_job {
 };
 
 struct msg_ep_conf {
-	uint32_t eager_max;  /* longer messages go by rendezvous */
+	struct stripe_conf stripe; /* of long messages; no policy: over one path */
+	uint64_t stripe_min;       /* those of so many bytes and more */
+	uint32_t eager_max;        /* longer messages go by rendezvous */
 	uint32_t eager_far;  /* the same, over a network that is software; if more than eager_max */
 	uint32_t rx_buffers; /* of that length */
 	uint32_t depth;      /* work requests under way */
@@ -255,6 +259,18 @@ void msg_slept(struct msg_ep *ep);
 void msg_ep_serve(struct msg_ep *ep, bool on);
 
 void msg_ep_stats(struct msg_ep *ep, struct msg_stats *out);
+
+/* The paths to a peer, where messages were divided. */
+struct msg_path_stats {
+	uint32_t ip; /* of the peer, in network order */
+	uint32_t paths;
+	double weight[STRIPE_PATHS_MAX]; /* as the policy has it: shares, or bytes per ns */
+	uint64_t bytes[STRIPE_PATHS_MAX];
+};
+
+/* Of the first such peer from *peer on, which then is the next one's number. False: there is no
+ * further one. */
+bool msg_ep_paths(struct msg_ep *ep, uint32_t *peer, struct msg_path_stats *out);
 
 /* Memory that peers may use by its key. 0 or -errno. */
 int msg_reg(struct msg_dev *dev, void *addr, size_t len, bool write, struct msg_mem **mem,

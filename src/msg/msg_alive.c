@@ -20,7 +20,7 @@ static void ask(struct msg_ep *ep, uint32_t peer)
 	if (p->dead || p->asked == ep->alive.round || (ep->port->connected && !p->conn))
 		return;
 	p->asked = ep->alive.round;
-	ep->port->post(ep, peer, &wr); /* no room: next time */
+	ep->port->post(ep, peer, NULL, &wr); /* no room: next time */
 }
 
 static void ask_source(void *arg, const struct msg_recv *r)

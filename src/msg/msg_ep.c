@@ -22,7 +22,8 @@ void msg_refill(struct msg_ep *ep)
 
 			sge[i] = (struct ibv_sge){(uintptr_t)ep->rx + b * ep->rx_size,
 						  (uint32_t)ep->rx_size, ep->rx_mr->lkey};
-			wr[i] = (struct ibv_recv_wr){.wr_id = (uint64_t)b << 2 | MSG_WR_RX,
+			wr[i] = (struct ibv_recv_wr){.wr_id =
+							     (uint64_t)b << MSG_WR_BITS | MSG_WR_RX,
 						     .sg_list = &sge[i],
 						     .num_sge = 1,
 						     .next = i + 1 < n ? &wr[i + 1] : NULL};
@@ -69,12 +70,13 @@ static void complain(const char *what)
 static void sent(struct msg_ep *ep, const struct ibv_wc *wc)
 {
 	int err = status_errno(wc->status);
-	uint32_t peer = (uint32_t)(wc->wr_id >> 2);
+	uint32_t peer = (uint32_t)(wc->wr_id >> MSG_WR_BITS);
 	bool packet = true;
 	struct msg_op *op = NULL;
+	struct msg_part *part;
 	struct msg_tx *tx;
 
-	switch (wc->wr_id & 3) {
+	switch (wc->wr_id & MSG_WR_MASK) {
 	case MSG_WR_TX:
 		tx = (struct msg_tx *)(uintptr_t)wc->wr_id;
 		op = tx->op;
@@ -85,13 +87,19 @@ static void sent(struct msg_ep *ep, const struct ibv_wc *wc)
 			packet_sent(ep, op, err);
 		break;
 	case MSG_WR_OP:
-		op = (struct msg_op *)(uintptr_t)(wc->wr_id & ~UINT64_C(3));
-		peer = op->kind == MSG_OP_RECV ? op->src : op->peer;
+		op = (struct msg_op *)(uintptr_t)(wc->wr_id & ~MSG_WR_MASK);
+		peer = msg_rdma_peer(op);
 		packet = op->kind == MSG_OP_SEND && op->phase != MSG_PHASE_WRITE;
 		if (packet)
 			packet_sent(ep, op, err);
 		else
 			msg_rdma_done(ep, op, err);
+		break;
+	case MSG_WR_PART:
+		part = (struct msg_part *)(uintptr_t)(wc->wr_id & ~MSG_WR_MASK);
+		peer = msg_rdma_peer(part->op);
+		packet = false;
+		msg_stripe_done(ep, part, err);
 		break;
 	default:
 		break;
@@ -121,7 +129,7 @@ static void receive_failed(struct msg_ep *ep, const struct ibv_wc *wc)
 
 static void arrived(struct msg_ep *ep, const struct ibv_wc *wc)
 {
-	uint32_t b = (uint32_t)(wc->wr_id >> 2);
+	uint32_t b = (uint32_t)(wc->wr_id >> MSG_WR_BITS);
 
 	if (wc->status == IBV_WC_SUCCESS && wc->opcode == IBV_WC_RECV)
 		msg_rx_packet(ep, wc, ep->rx + b * ep->rx_size);
@@ -158,7 +166,7 @@ static int progress(struct msg_ep *ep)
 	for (int i = 0; i < n; i++) {
 		if (ep->port->completed && ep->port->completed(ep, &wc[i]))
 			continue;
-		if ((wc[i].wr_id & 3) == MSG_WR_RX)
+		if ((wc[i].wr_id & MSG_WR_MASK) == MSG_WR_RX)
 			arrived(ep, &wc[i]);
 		else
 			sent(ep, &wc[i]);
@@ -251,6 +259,7 @@ static void start(struct msg_op *op)
 	op->len = op->over = op->off = op->posted = 0;
 	op->next = 0;
 	op->pending = 0;
+	op->strip = NULL;
 	op->id = 0;
 	op->phase = MSG_PHASE_NONE;
 	op->cancel = false;

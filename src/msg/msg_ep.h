@@ -7,6 +7,7 @@
 #include "msg_adapt.h"
 #include "msg_cache.h"
 #include "msg_port.h"
+#include "msg_stripe.h"
 #include "msg_verbs.h"
 #include "msg_wire.h"
 
@@ -66,6 +67,7 @@ struct msg_peer {
 	struct msg_addr addr;
 	struct ibv_ah *ah;
 	struct msg_conn *conn;        /* RC: NULL until it is needed */
+	struct msg_paths *paths;      /* NULL until a message is striped */
 	struct msg_wait *wait, *last; /* packets that wait for room in the send queue */
 	uint32_t wait_next;           /* the next peer for which some do; UINT32_MAX: none */
 	uint32_t chain;               /* the next with the same hash; UINT32_MAX: none */
@@ -104,7 +106,9 @@ struct msg_tx {
 };
 
 /* What a work request was, in its wr_id: the rest is a pointer, a peer or a buffer. */
-enum { MSG_WR_TX, MSG_WR_OP, MSG_WR_PEER, MSG_WR_RX };
+enum { MSG_WR_TX, MSG_WR_OP, MSG_WR_PEER, MSG_WR_RX, MSG_WR_PART };
+#define MSG_WR_BITS 3
+#define MSG_WR_MASK ((UINT64_C(1) << MSG_WR_BITS) - 1)
 
 static inline uint64_t msg_wr_id(const void *ptr, unsigned int what)
 {
@@ -113,7 +117,7 @@ static inline uint64_t msg_wr_id(const void *ptr, unsigned int what)
 
 static inline uint64_t msg_wr_peer(uint32_t peer)
 {
-	return (uint64_t)peer << 2 | MSG_WR_PEER;
+	return (uint64_t)peer << MSG_WR_BITS | MSG_WR_PEER;
 }
 
 /* What an operation waits for, beside its work requests. */
@@ -163,6 +167,7 @@ struct msg_ep {
 	uint32_t *idle; /* ... those that are not posted */
 	uint32_t n_idle;
 	struct msg_tx *tx, *tx_free;
+	struct msg_part *part_free;
 	uint8_t *tx_data;
 	struct ibv_mr *tx_mr;
 
@@ -225,6 +230,15 @@ void msg_tx_drop(struct msg_ep *ep);
 /* Reads or writes what is left of an operation; that of a send ends with a notice for peer_id.
  * 0: all of it is under way; -EAGAIN: this peer has no room; -ENOBUFS: nobody has. */
 int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op);
+/* A part of it, at most so many bytes, over this path. How many it was; *err as above. */
+uint64_t msg_tx_part(struct msg_ep *ep, struct msg_op *op, uint64_t most, struct msg_part *part,
+		     struct ibv_ah *path, int *err);
+/* How much of an operation is not posted. */
+uint64_t msg_rdma_left(const struct msg_op *op);
+static inline uint32_t msg_rdma_peer(const struct msg_op *op)
+{
+	return op->kind == MSG_OP_RECV ? op->src : op->peer;
+}
 
 /* ---- msg_rx.c: what arrives ---- */
 void msg_rx_packet(struct msg_ep *ep, const struct ibv_wc *wc, const uint8_t *buf);

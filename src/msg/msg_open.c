@@ -109,6 +109,7 @@ static void destroy(struct msg_ep *ep)
 	if (ep->tx_mr)
 		ibv_dereg_mr(ep->tx_mr);
 	msg_peers_free(ep);
+	msg_parts_free(ep);
 	free(ep->rx);
 	free(ep->idle);
 	free(ep->tx);

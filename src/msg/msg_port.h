@@ -24,8 +24,9 @@ struct msg_port {
 	void (*close)(struct msg_ep *ep);
 
 	/* One work request, wr->next is not looked at. Only what is signalled is sure to complete.
-	 * 0; -EAGAIN: not to this peer now; -ENOBUFS: to nobody now; or it can not be done. */
-	int (*post)(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr);
+	 * path: RD only; NULL: the first. 0; -EAGAIN: not to this peer now; -ENOBUFS: to nobody
+	 * now; or it can not be done. */
+	int (*post)(struct msg_ep *ep, uint32_t peer, struct ibv_ah *path, struct ibv_send_wr *wr);
 	int (*post_recv)(struct msg_ep *ep, struct ibv_recv_wr *wr);
 
 	/* Sees each completion first. True: it was nobody else's business. NULL: no need. */

@@ -197,12 +197,13 @@ static int post_inline(struct msg_conn *c, struct ibv_send_wr *wr)
 }
 
 /* Everything completes: nothing else says how many are under way. */
-static int rc_post(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr)
+static int rc_post(struct msg_ep *ep, uint32_t peer, struct ibv_ah *path, struct ibv_send_wr *wr)
 {
 	struct msg_conn *c = msg_conn_get(ep, peer);
 	struct ibv_send_wr *bad;
 	int err;
 
+	(void)path;
 	if (!c)
 		return -errno;
 	if (!c->up) {
@@ -238,7 +239,7 @@ static bool rc_completed(struct msg_ep *ep, const struct ibv_wc *wc)
 		msg_call_completed(ep, wc);
 		return true;
 	}
-	if ((wc->wr_id & 3) != MSG_WR_RX) {
+	if ((wc->wr_id & MSG_WR_MASK) != MSG_WR_RX) {
 		ep->rc->left++;
 		return false;
 	}

@@ -55,7 +55,7 @@ static void set_data(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
 	ibv_wr_set_inline_data_list(ex, (size_t)wr->num_sge, buf);
 }
 
-static int rd_post(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr)
+static int rd_post(struct msg_ep *ep, uint32_t peer, struct ibv_ah *path, struct ibv_send_wr *wr)
 {
 	struct msg_peer *p = &ep->peers[peer];
 	struct ibv_qp_ex *ex = ep->ex;
@@ -72,7 +72,7 @@ static int rd_post(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr)
 		ibv_wr_rdma_write(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
 	else
 		ibv_wr_rdma_write_imm(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, wr->imm_data);
-	ibv_wr_set_ud_addr(ex, p->ah, p->addr.qpn, p->addr.qkey);
+	ibv_wr_set_ud_addr(ex, path ? path : p->ah, p->addr.qpn, p->addr.qkey);
 	set_data(ex, wr);
 	err = ibv_wr_complete(ex);
 	p->unsure |= !err;
@@ -96,7 +96,7 @@ static int ask(struct msg_ep *ep, uint32_t peer)
 	struct ibv_send_wr wr = {.wr_id = msg_wr_id(tx, MSG_WR_TX),
 				 .opcode = IBV_WR_RDMA_WRITE,
 				 .send_flags = IBV_SEND_SIGNALED};
-	int err = tx ? rd_post(ep, peer, &wr) : -ENOBUFS;
+	int err = tx ? rd_post(ep, peer, NULL, &wr) : -ENOBUFS;
 
 	if (err)
 		return err;

@@ -52,6 +52,8 @@ int msg_hold_local(struct msg_ep *ep, struct msg_op *op)
 
 static void ended(struct msg_ep *ep, struct msg_op *op)
 {
+	if (op->strip)
+		msg_stripe_end(ep, op);
 	if (!ep->dev->all) {
 		msg_unexpose(ep, op);
 		msg_id_free(ep, op);

@@ -17,7 +17,7 @@ struct msg_wait {
 
 static int post(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr)
 {
-	return ep->peers[peer].dead ? -EHOSTUNREACH : ep->port->post(ep, peer, wr);
+	return ep->peers[peer].dead ? -EHOSTUNREACH : ep->port->post(ep, peer, NULL, wr);
 }
 
 /* Whoever asks need not know whether there is no room for anybody, or not for one peer. */
@@ -256,39 +256,61 @@ static enum ibv_wr_opcode opcode(const struct msg_op *op, uint64_t part)
 							    : IBV_WR_RDMA_WRITE;
 }
 
-static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t part)
+static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t part, uint64_t wr_id,
+		     struct ibv_ah *path)
 {
 	const struct msg_remote *r = &op->remote[op->next];
+	uint32_t peer = msg_rdma_peer(op);
 	struct ibv_sge sge[MSG_IOV];
 	struct ibv_send_wr wr = {
-		.wr_id = msg_wr_id(op, MSG_WR_OP),
+		.wr_id = wr_id,
 		.sg_list = sge,
 		.num_sge = local(ep, op, op->len, part, sge),
 		.opcode = opcode(op, part),
 		.send_flags = IBV_SEND_SIGNALED,
 		.imm_data = htobe32(op->peer_id),
 		.wr = {.rdma = {.remote_addr = r->addr + op->off, .rkey = r->key}}};
+	int err = ep->peers[peer].dead ? -EHOSTUNREACH : ep->port->post(ep, peer, path, &wr);
 
-	return post(ep, op->kind == MSG_OP_RECV ? op->src : op->peer, &wr);
+	if (err)
+		return err;
+	op->pending++;
+	op->len += part;
+	op->off += part;
+	if (op->off == op->remote[op->next].len) {
+		op->next++;
+		op->off = 0;
+	}
+	return 0;
+}
+
+uint64_t msg_rdma_left(const struct msg_op *op)
+{
+	uint64_t left = 0;
+
+	for (unsigned int i = op->next; i < op->n_remote; i++)
+		left += op->remote[i].len;
+	left -= op->next < op->n_remote ? op->off : 0;
+	return left < op->room - op->len ? left : op->room - op->len;
+}
+
+uint64_t msg_tx_part(struct msg_ep *ep, struct msg_op *op, uint64_t most, struct msg_part *part,
+		     struct ibv_ah *path, int *err)
+{
+	uint64_t n = next_part(op);
+
+	n = n < most ? n : most;
+	*err = post_rdma(ep, op, n, msg_wr_id(part, MSG_WR_PART), path);
+	return n;
 }
 
 int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op)
 {
 	int err = msg_hold_local(ep, op);
 
-	while (!err && op->next < op->n_remote && op->len < op->room) {
-		uint64_t part = next_part(op);
-
-		err = post_rdma(ep, op, part);
-		if (err)
-			break;
-		op->pending++;
-		op->len += part;
-		op->off += part;
-		if (op->off == op->remote[op->next].len) {
-			op->next++;
-			op->off = 0;
-		}
-	}
+	if (!err && msg_stripe_wanted(ep, op))
+		return msg_stripe_post(ep, op);
+	while (!err && op->next < op->n_remote && op->len < op->room)
+		err = post_rdma(ep, op, next_part(op), msg_wr_id(op, MSG_WR_OP), NULL);
 	return err;
 }

@@ -70,7 +70,9 @@ struct ofi_conf {
 	unsigned int stats; /* enum ofi_stats */
 	uint32_t usage;
 	uint64_t linger; /* ns */
-	uint64_t alive;  /* ns */
+	struct stripe_conf stripe;
+	uint64_t stripe_min;
+	uint64_t alive; /* ns */
 	struct ofi_wait_conf wait;
 };
 extern struct ofi_conf ofi_conf;

@@ -227,6 +227,8 @@ static int enable(struct ofi_ep *ep)
 				   .write = ofi_conf.write,
 				   .speculate = ofi_conf.speculate,
 				   .usage = ofi_conf.usage,
+				   .stripe = ofi_conf.stripe,
+				   .stripe_min = ofi_conf.stripe_min,
 				   .done = ofi_done,
 				   .atomic = ofi_atomic_job,
 				   .written = ofi_written,

@@ -1,5 +1,6 @@
 /* The entry point of the plugin. */
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,6 +39,9 @@ static enum fi_param_type param_type(enum util_tune_type t)
 }
 
 /* libfabric adds the prefix, and wants lower case. */
+/* Shorter pieces cost more than they gain: some microseconds of both processors each. */
+#define LEAST_PIECE 16384
+
 static void define(const struct util_tunable *t)
 {
 	char name[64], type[160];
@@ -70,6 +74,34 @@ static uint32_t local_ranks(void)
 	return 0;
 }
 
+/* A name alone gets its numbers from the other tunables. */
+static void read_striping(void)
+{
+	const char *text = util_tune_str(&ofi_tunables[OFI_TUNE_STRIPING]);
+	uint32_t paths = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_PATHS]);
+	uint32_t batch = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_BATCH]);
+	char whole[STRIPE_NAME_MAX], why[256];
+
+	if (!text || !strcmp(text, "single") || !strcmp(text, "original"))
+		return;
+	if (batch > paths)
+		batch = paths;
+	if (!batch && !strcmp(text, "bss"))
+		batch = paths < 4 ? 1 : paths / 4;
+	if (strchr(text, ':'))
+		snprintf(whole, sizeof(whole), "%s", text);
+	else if (batch && (!strcmp(text, "bss") || !strcmp(text, "pull")))
+		snprintf(whole, sizeof(whole), "%s:%u,%u", text, paths, batch);
+	else
+		snprintf(whole, sizeof(whole), "%s:%u", text, paths);
+	if (stripe_parse(&ofi_conf.stripe, whole, why, sizeof(why))) {
+		ofi_conf.stripe = (struct stripe_conf){0};
+		OFI_WARN(CORE, "FI_WEFT_STRIPING: %s; messages are not divided\n", why);
+		return;
+	}
+	ofi_conf.stripe.least = LEAST_PIECE;
+}
+
 static void read_tunables(void)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -94,6 +126,8 @@ static void read_tunables(void)
 			 .sleep_ns = util_tune_ns(&ofi_tunables[OFI_TUNE_SLEEP]),
 			 .gap_ns = WAIT_GAP_NS},
 	};
+	ofi_conf.stripe_min = util_tune_uint(&ofi_tunables[OFI_TUNE_STRIPE_MIN]);
+	read_striping();
 	ofi_wait_defaults(&ofi_conf.wait, local_ranks(), cores > 0 ? (uint32_t)cores : 1);
 }
 

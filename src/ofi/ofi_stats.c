@@ -39,6 +39,26 @@ bool ofi_stats_asked(void)
 	return atomic_load_explicit(&asked, memory_order_relaxed) && atomic_exchange(&asked, false);
 }
 
+/* "weft[1]: with 10.0.0.3 by path: 12.0 MB (0.25), 11.9 MB (0.26), ...": all at once, or lines of
+ * several processes would be mixed. */
+static void print_paths(struct ofi_ep *ep)
+{
+	struct msg_path_stats s;
+	uint32_t peer = 0;
+
+	while (msg_ep_paths(ep->msg, &peer, &s)) {
+		const uint8_t *ip = (const uint8_t *)&s.ip;
+		char text[STRIPE_PATHS_MAX * 48] = "";
+		int at = 0;
+
+		for (uint32_t i = 0; i < s.paths; i++)
+			at += snprintf(text + at, sizeof(text) - (size_t)at, "%s%.1f MB (%.3g)",
+				       i ? ", " : "", (double)s.bytes[i] / 1e6, s.weight[i]);
+		fprintf(stderr, "weft[%d]: with %u.%u.%u.%u by path: %s\n", (int)getpid(), ip[0],
+			ip[1], ip[2], ip[3], text);
+	}
+}
+
 void ofi_stats_print(struct ofi_ep *ep)
 {
 	struct msg_stats s;
@@ -58,4 +78,5 @@ void ofi_stats_print(struct ofi_ep *ep)
 		s.unexpected, s.bytes_received, s.rtr_sent, s.rtr_hit, s.rtr_came, s.rtr_used,
 		s.rtr_dropped, s.rtr_stale, s.reads, s.writes, s.atomics, s.packets, s.resent,
 		s.cache_hits, s.cache_misses, yields, sleeps);
+	print_paths(ep);
 }

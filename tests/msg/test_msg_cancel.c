@@ -391,7 +391,7 @@ static void notice(struct side *s, uint32_t id)
 				 .imm_data = htobe32(id)};
 
 	util_lock(&s->ep->lock);
-	CHECK(!s->ep->port->post(s->ep, s->peer, &wr));
+	CHECK(!s->ep->port->post(s->ep, s->peer, NULL, &wr));
 	util_unlock(&s->ep->lock);
 }
 

@@ -1,0 +1,198 @@
+#include "msg_stripe.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include "util_clock.h"
+#include "util_rand.h"
+#include "msg_ep.h"
+
+/* ---- paths ---- */
+
+void msg_paths_free(struct msg_paths *paths, uint32_t n)
+{
+	for (uint32_t i = 0; paths && i < n; i++)
+		if (paths->ah[i])
+			ibv_destroy_ah(paths->ah[i]);
+	free(paths);
+}
+
+static struct msg_paths *make_paths(struct msg_ep *ep, struct msg_peer *p)
+{
+	struct ibv_ah_attr attr = msg_dev_ah(ep->dev, &p->addr);
+	struct msg_paths *paths = calloc(1, sizeof(*paths));
+	uint64_t seed;
+
+	if (!paths || util_random_key(&seed, sizeof(seed)))
+		goto fail;
+	stripe_peer_init(&ep->conf.stripe, &paths->state, seed);
+	for (uint32_t i = 0; i < ep->conf.stripe.paths; i++) {
+		attr.grh.flow_label = i;
+		paths->ah[i] = ibv_create_ah(ep->dev->pd, &attr);
+		if (!paths->ah[i])
+			goto fail;
+	}
+	return paths;
+fail:
+	msg_paths_free(paths, ep->conf.stripe.paths);
+	return NULL;
+}
+
+/* ---- parts ---- */
+
+static struct msg_part *part_new(struct msg_ep *ep)
+{
+	struct msg_part *part = ep->part_free;
+
+	if (part)
+		ep->part_free = part->next;
+	else
+		part = malloc(sizeof(*part));
+	if (part)
+		*part = (struct msg_part){0};
+	return part;
+}
+
+static void part_free(struct msg_ep *ep, struct msg_part *part)
+{
+	part->next = ep->part_free;
+	ep->part_free = part;
+}
+
+void msg_parts_free(struct msg_ep *ep)
+{
+	struct msg_part *part;
+
+	while ((part = ep->part_free)) {
+		ep->part_free = part->next;
+		free(part);
+	}
+}
+
+/* ---- the communication scheduler ---- */
+
+static struct msg_paths *paths_of(struct msg_ep *ep, const struct msg_op *op)
+{
+	return ep->peers[msg_rdma_peer(op)].paths;
+}
+
+bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
+{
+	struct msg_peer *p = &ep->peers[msg_rdma_peer(op)];
+
+	if (op->strip)
+		return true;
+	if (!ep->conf.stripe.policy || ep->dev->transport != MSG_RD || !p->far || op->len ||
+	    op->room < ep->conf.stripe_min)
+		return false;
+	/* Without memory one path has to do. */
+	if (!p->paths)
+		p->paths = make_paths(ep, p);
+	if (p->paths)
+		op->strip = calloc(1, sizeof(*op->strip));
+	if (!op->strip)
+		return false;
+	stripe_begin(&ep->conf.stripe, &p->paths->state, &op->strip->msg, msg_rdma_left(op));
+	return true;
+}
+
+/* 0: there is one; -EBUSY: not before others have arrived. */
+static int next_part(struct msg_ep *ep, struct msg_op *op)
+{
+	struct msg_strip *s = op->strip;
+	struct msg_part *part;
+
+	if (s->part)
+		return 0;
+	part = part_new(ep);
+	if (!part)
+		return -ENOMEM;
+	if (!stripe_next(&ep->conf.stripe, &paths_of(ep, op)->state, &s->msg, &part->piece)) {
+		part_free(ep, part);
+		return -EBUSY;
+	}
+	part->op = op;
+	part->began = util_now_ns();
+	s->part = part;
+	s->left = part->piece.bytes;
+	return 0;
+}
+
+int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
+{
+	struct msg_strip *s = op->strip;
+	int err = 0;
+
+	while (!err && msg_rdma_left(op)) {
+		uint64_t n;
+
+		err = next_part(ep, op);
+		if (err)
+			break;
+		n = msg_tx_part(ep, op, s->left, s->part, paths_of(ep, op)->ah[s->part->piece.path],
+				&err);
+		if (err)
+			break;
+		s->part->posted++;
+		s->left -= n;
+		if (!s->left)
+			s->part = NULL; /* its work requests have it */
+	}
+	return err == -EBUSY ? 0 : err;
+}
+
+void msg_stripe_end(struct msg_ep *ep, struct msg_op *op)
+{
+	if (op->strip && op->strip->part && !op->strip->part->posted)
+		part_free(ep, op->strip->part);
+	free(op->strip);
+	op->strip = NULL;
+}
+
+/* ---- the completion filter ---- */
+
+void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
+{
+	struct msg_op *op = part->op;
+	struct msg_strip *s = op->strip;
+	struct msg_paths *paths = paths_of(ep, op);
+
+	part->posted--;
+	if (!part->posted && s->part != part) {
+		if (!err) {
+			stripe_done(&ep->conf.stripe, &paths->state, &s->msg, &part->piece,
+				    part->began, util_now_ns());
+			paths->bytes[part->piece.path] += part->piece.bytes;
+		}
+		part_free(ep, part);
+	}
+	if (!op->err && !err && list_empty(&op->link) && msg_rdma_left(op)) {
+		op->pending--;
+		msg_rdma_go_on(ep, op);
+		return;
+	}
+	msg_rdma_done(ep, op, err);
+}
+
+/* ---- for people ---- */
+
+bool msg_ep_paths(struct msg_ep *ep, uint32_t *peer, struct msg_path_stats *out)
+{
+	bool found = false;
+
+	util_lock(&ep->lock);
+	for (; *peer < ep->n_peers && !found; ++*peer) {
+		const struct msg_paths *paths = ep->peers[*peer].paths;
+
+		if (!paths)
+			continue;
+		*out = (struct msg_path_stats){.ip = ep->peers[*peer].addr.ip,
+					       .paths = ep->conf.stripe.paths};
+		for (uint32_t i = 0; i < out->paths; i++) {
+			out->weight[i] = paths->state.weight[i];
+			out->bytes[i] = paths->bytes[i];
+		}
+		found = true;
+	}
+	util_unlock(&ep->lock);
+	return found;
+}

@@ -1,0 +1,53 @@
+/* Long messages over several paths: the communication scheduler and the completion filter of the
+ * paper on hot-spot avoidance. Which path takes what is up to a policy (src/stripe), which is asked
+ * for pieces when there is something to send, and told when they have arrived.
+ *
+ * A path is a flow label: datagrams of another source port, which switches that hash flows send
+ * another way. All of them belong to one RD queue pair, which keeps the order of messages to a peer
+ * whatever path they take, so what ends a message (a write with immediate, or DONE) can go over any
+ * of them; and which sends what is on a path that has fallen silent over another one.
+ */
+#ifndef WEFT_MSG_STRIPE_H
+#define WEFT_MSG_STRIPE_H
+
+#include <infiniband/verbs.h>
+#include "stripe.h"
+
+struct msg_ep;
+struct msg_op;
+
+/* The paths to one peer. */
+struct msg_paths {
+	struct stripe_peer state;
+	struct ibv_ah *ah[STRIPE_PATHS_MAX];
+	uint64_t bytes[STRIPE_PATHS_MAX]; /* that have arrived */
+};
+
+/* A message under way. */
+struct msg_strip {
+	struct stripe_msg msg;
+	struct msg_part *part; /* that was begun and is not all posted; NULL: none is */
+	uint64_t left;         /* of it */
+};
+
+/* A piece of a message, of one work request or, where memory ends between, several. */
+struct msg_part {
+	struct msg_part *next; /* free */
+	struct msg_op *op;
+	struct stripe_piece piece;
+	uint64_t began;
+	uint32_t posted; /* work requests under way */
+};
+
+/* Whether what is left of an operation goes that way; it then has op->strip. */
+bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op);
+/* Posts what may be under way now. 0; -EAGAIN or -ENOBUFS: no room. */
+int msg_stripe_post(struct msg_ep *ep, struct msg_op *op);
+/* A work request of this part is done. */
+void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err);
+void msg_stripe_end(struct msg_ep *ep, struct msg_op *op);
+
+void msg_paths_free(struct msg_paths *paths, uint32_t n);
+void msg_parts_free(struct msg_ep *ep);
+
+#endif

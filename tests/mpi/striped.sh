@@ -1,0 +1,38 @@
+#!/bin/bash
+# FI_WEFT_STRIPING: long messages go over as many paths as it says, short ones do not, and a name
+# that there is not is told, and does no harm.
+: "${SOURCE:?the source tree}" "${BUILD:?the build tree}"
+# shellcheck source=tests/lab/lib.sh
+. "$SOURCE/tests/lab/lib.sh"
+program=$BUILD/bin/weft-mpi-perf.openmpi
+if [ ! -x "$program" ]; then
+	echo "skipped: there are no MPI programs"
+	exit 77
+fi
+needs_labs
+lab_new "${prefix}st" --pgft "1;2;1;1"
+
+# striped POLICY [NAME=VALUE]...: how many paths have carried something, of each peer.
+striped() {
+	run env FI_WEFT_STATS=yes FI_WEFT_STRIPING="$1" "${@:2}" "$WEFT" run --lab "${prefix}st" -n 2 \
+		"$program" latency -m 256K:1M -i 10 -w 2 -T 10
+	check_code 0
+	used=$(sed -n 's/.* by path: //p' <<<"$err" | sed 's/[^,]* 0\.0 MB [^,]*,*//g' |
+		awk -F, '{ printf "%s%d", (NR > 1 ? " " : ""), NF }')
+}
+
+striped even:4
+check_eq "$used" "4 4"
+striped hsam FI_WEFT_PATHS=3
+check_eq "$used" "3 3"
+striped roundrobin:5
+check_eq "$used" "5 5"
+striped single
+check_eq "$used" ""
+striped even:4 FI_WEFT_STRIPE_MIN=16384k
+check_eq "$used" ""
+striped nonsense FI_LOG_LEVEL=warn
+check_eq "$used" ""
+check_has "$err" "FI_WEFT_STRIPING"
+lab_end "${prefix}st"
+finish
