@@ -167,7 +167,8 @@ struct msg_ep {
 	uint32_t *idle; /* ... those that are not posted */
 	uint32_t n_idle;
 	struct msg_tx *tx, *tx_free;
-	struct msg_part *part_free;
+	struct msg_part *parts, *part_free; /* of striped messages: all, and those to be used */
+	struct list_head strips;
 	uint8_t *tx_data;
 	struct ibv_mr *tx_mr;
 

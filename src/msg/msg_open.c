@@ -109,7 +109,7 @@ static void destroy(struct msg_ep *ep)
 	if (ep->tx_mr)
 		ibv_dereg_mr(ep->tx_mr);
 	msg_peers_free(ep);
-	msg_parts_free(ep);
+	msg_strips_free(ep);
 	free(ep->rx);
 	free(ep->idle);
 	free(ep->tx);
@@ -134,6 +134,7 @@ int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_
 	list_init(&ep->cancelling);
 	list_init(&ep->claimed);
 	list_init(&ep->ghosts);
+	list_init(&ep->strips);
 	msg_adapt_init(&ep->adapt, conf->usage);
 	err = msg_match_init(&ep->match[0]);
 	if (!err)

@@ -43,12 +43,15 @@ static struct msg_part *part_new(struct msg_ep *ep)
 {
 	struct msg_part *part = ep->part_free;
 
-	if (part)
+	if (part) {
 		ep->part_free = part->next;
-	else
-		part = malloc(sizeof(*part));
-	if (part)
-		*part = (struct msg_part){0};
+		return part;
+	}
+	part = malloc(sizeof(*part));
+	if (part) {
+		part->all = ep->parts;
+		ep->parts = part;
+	}
 	return part;
 }
 
@@ -58,12 +61,17 @@ static void part_free(struct msg_ep *ep, struct msg_part *part)
 	ep->part_free = part;
 }
 
-void msg_parts_free(struct msg_ep *ep)
+void msg_strips_free(struct msg_ep *ep)
 {
+	struct msg_strip *s;
 	struct msg_part *part;
 
-	while ((part = ep->part_free)) {
-		ep->part_free = part->next;
+	while ((s = list_first(&ep->strips, struct msg_strip, link))) {
+		list_del(&s->link);
+		free(s);
+	}
+	while ((part = ep->parts)) {
+		ep->parts = part->all;
 		free(part);
 	}
 }
@@ -91,6 +99,7 @@ bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 		op->strip = calloc(1, sizeof(*op->strip));
 	if (!op->strip)
 		return false;
+	list_add_tail(&op->strip->link, &ep->strips);
 	stripe_begin(&ep->conf.stripe, &p->paths->state, &op->strip->msg, msg_rdma_left(op));
 	return true;
 }
@@ -111,6 +120,7 @@ static int next_part(struct msg_ep *ep, struct msg_op *op)
 		return -EBUSY;
 	}
 	part->op = op;
+	part->posted = 0;
 	part->began = util_now_ns();
 	s->part = part;
 	s->left = part->piece.bytes;
@@ -142,8 +152,9 @@ int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
 
 void msg_stripe_end(struct msg_ep *ep, struct msg_op *op)
 {
-	if (op->strip && op->strip->part && !op->strip->part->posted)
+	if (op->strip->part && !op->strip->part->posted)
 		part_free(ep, op->strip->part);
+	list_del(&op->strip->link);
 	free(op->strip);
 	op->strip = NULL;
 }

@@ -12,6 +12,7 @@
 
 #include <infiniband/verbs.h>
 #include "stripe.h"
+#include "util_list.h"
 
 struct msg_ep;
 struct msg_op;
@@ -25,6 +26,7 @@ struct msg_paths {
 
 /* A message under way. */
 struct msg_strip {
+	struct list_head link; /* on ep->strips */
 	struct stripe_msg msg;
 	struct msg_part *part; /* that was begun and is not all posted; NULL: none is */
 	uint64_t left;         /* of it */
@@ -33,6 +35,7 @@ struct msg_strip {
 /* A piece of a message, of one work request or, where memory ends between, several. */
 struct msg_part {
 	struct msg_part *next; /* free */
+	struct msg_part *all;  /* the next of all */
 	struct msg_op *op;
 	struct stripe_piece piece;
 	uint64_t began;
@@ -48,6 +51,7 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err);
 void msg_stripe_end(struct msg_ep *ep, struct msg_op *op);
 
 void msg_paths_free(struct msg_paths *paths, uint32_t n);
-void msg_parts_free(struct msg_ep *ep);
+/* Also what is under way when the endpoint closes. */
+void msg_strips_free(struct msg_ep *ep);
 
 #endif

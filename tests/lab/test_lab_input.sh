@@ -90,7 +90,6 @@ for bad in "--from h0 --to h0" "--from h0 --to h9" "--from s1.0 --to h0" "--from
 done
 refused "" lab show "$name" --interval x
 refused "" lab top "$name" --interval -1 --count 1
-refused "" lab draw "$name" --interval 0.1 -o "$tmp/no/such/directory"
 run lab exec "$name" h0 -- sh -c 'exit 7'
 check_code 7
 run lab exec "$name" h0 -- no-such-program

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "util_clock.h"
+#include "msg_ep.h"
 
 #define PATIENCE (20 * UTIL_NS_PER_S)
 
@@ -126,7 +127,9 @@ void side_open(struct side *s, const struct msg_ep_conf *mode)
 				   .written = written,
 				   .atomic = atomic,
 				   .arg = s};
+	const char *policy = getenv("TEST_MSG_STRIPE");
 	struct msg_addr own, other;
+	char why[256];
 	int sv[2];
 
 	memset(s, 0, sizeof(*s));
@@ -139,11 +142,17 @@ void side_open(struct side *s, const struct msg_ep_conf *mode)
 	alarm(60);
 	if (s->me && mode->eager_max)
 		conf.eager_max = mode->eager_max;
+	if (policy) {
+		CHECK(!stripe_parse(&conf.stripe, policy, why, sizeof(why)));
+		conf.stripe_min = 2 * EAGER_MAX;
+	}
 	s->dev = open_dev();
 	CHECK(!msg_ep_open(s->dev, &conf, &s->ep));
 	own = msg_ep_addr(s->ep);
 	swap(s, &own, &other, sizeof(own));
 	CHECK(!msg_ep_peer(s->ep, &other, &s->peer));
+	/* What is on one host is not divided otherwise. */
+	s->ep->peers[s->peer].far |= policy != NULL;
 	s->tx = malloc(LONGEST);
 	s->rx = malloc(LONGEST);
 	CHECK(s->tx && s->rx);

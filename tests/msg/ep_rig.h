@@ -45,7 +45,8 @@ void side_close(struct side *s);
 /* Only this one, whose other one is gone. */
 void side_free(struct side *s);
 /* The device, as the environment wants it: TEST_MSG_TRANSPORT is rd or rc, TEST_MSG_CACHE is on or
- * off, TEST_MSG_LOCAL is pieces where no registration covers all memory. */
+ * off, TEST_MSG_LOCAL is pieces where no registration covers all memory. Endpoints divide messages
+ * by the policy TEST_MSG_STRIPE. */
 struct msg_dev *open_dev(void);
 /* The first message has been answered: there is a connection, where one is needed. */
 void warm_up(struct side *s);
