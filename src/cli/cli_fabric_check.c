@@ -211,10 +211,8 @@ static int check(struct cli_fabric_args *a)
 
 	if (!code)
 		code = cli_fabric_routes(&f, a);
-	if (!code && fabric_routes_unreachable(&f.routes, &lost)) {
-		cli_error("%s", strerror(ENOMEM));
-		code = CLI_FAILED;
-	}
+	if (!code && fabric_routes_unreachable(&f.routes, &lost))
+		code = cli_failed(-ENOMEM, "%s", strerror(ENOMEM));
 	if (!code) {
 		beside = beside_of(&f.tree);
 		code = beside ? CLI_OK : cli_failed(-ENOMEM, "%s", strerror(ENOMEM));

@@ -15,9 +15,9 @@ struct msg_wait {
 	uint8_t buf[];
 };
 
-static int post(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr)
+static int post(struct msg_ep *ep, uint32_t peer, struct ibv_ah *path, struct ibv_send_wr *wr)
 {
-	return ep->peers[peer].dead ? -EHOSTUNREACH : ep->port->post(ep, peer, NULL, wr);
+	return ep->peers[peer].dead ? -EHOSTUNREACH : ep->port->post(ep, peer, path, wr);
 }
 
 /* Whoever asks need not know whether there is no room for anybody, or not for one peer. */
@@ -47,7 +47,7 @@ static int send_inline(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, in
 				 .num_sge = n,
 				 .opcode = IBV_WR_SEND,
 				 .send_flags = IBV_SEND_INLINE | (tell ? IBV_SEND_SIGNALED : 0)};
-	int err = post(ep, peer, &wr);
+	int err = post(ep, peer, NULL, &wr);
 
 	if (!err)
 		ep->quiet = tell ? 0 : ep->quiet + 1;
@@ -75,7 +75,7 @@ static int send_copy(struct msg_ep *ep, uint32_t peer, const struct ibv_sge *buf
 		to += buf[i].length;
 	}
 	sge = (struct ibv_sge){(uintptr_t)tx->data, (uint32_t)(to - tx->data), ep->tx_mr->lkey};
-	err = post(ep, peer, &wr);
+	err = post(ep, peer, NULL, &wr);
 	if (!err) {
 		ep->tx_free = tx->next;
 		tx->op = report;
@@ -260,7 +260,6 @@ static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t part, uint64
 		     struct ibv_ah *path)
 {
 	const struct msg_remote *r = &op->remote[op->next];
-	uint32_t peer = msg_rdma_peer(op);
 	struct ibv_sge sge[MSG_IOV];
 	struct ibv_send_wr wr = {
 		.wr_id = wr_id,
@@ -270,7 +269,7 @@ static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t part, uint64
 		.send_flags = IBV_SEND_SIGNALED,
 		.imm_data = htobe32(op->peer_id),
 		.wr = {.rdma = {.remote_addr = r->addr + op->off, .rkey = r->key}}};
-	int err = ep->peers[peer].dead ? -EHOSTUNREACH : ep->port->post(ep, peer, path, &wr);
+	int err = post(ep, msg_rdma_peer(op), path, &wr);
 
 	if (err)
 		return err;

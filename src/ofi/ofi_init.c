@@ -39,9 +39,6 @@ static enum fi_param_type param_type(enum util_tune_type t)
 }
 
 /* libfabric adds the prefix, and wants lower case. */
-/* Shorter pieces cost more than they gain: some microseconds of both processors each. */
-#define LEAST_PIECE 16384
-
 static void define(const struct util_tunable *t)
 {
 	char name[64], type[160];
@@ -73,6 +70,9 @@ static uint32_t local_ranks(void)
 	}
 	return 0;
 }
+
+/* Shorter pieces cost more than they gain: some microseconds of both processors each. */
+#define LEAST_PIECE 16384
 
 /* A name alone gets its numbers from the other tunables. */
 static void read_striping(void)

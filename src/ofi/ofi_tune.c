@@ -93,8 +93,8 @@ const struct util_tunable ofi_tunables[] = {
 		 .type = UTIL_TUNE_STR,
 		 .def = "single",
 		 .help = "How long messages to other hosts are divided over paths, where the "
-			 "device "
-			 "is Weft's own: single, even, roundrobin, hsam, bss, pull or hop, over as "
+			 "device is Weft's own: single, even, roundrobin, hsam, bss, pull or hop, "
+			 "over as "
 			 "many as FI_WEFT_PATHS and FI_WEFT_BATCH say, or as hop:12 or bss:12,3 "
 			 "does; weighted:4,2,1 with weights."},
 	[OFI_TUNE_PATHS] = {.name = "FI_WEFT_PATHS",

@@ -64,6 +64,18 @@ static void find_ends(struct tables *x, const struct fabric_tree *t, uint32_t lm
 	}
 }
 
+/* To the next node; a packet that has come by *last waits for this link. */
+static uint32_t follow(struct tables *x, uint32_t node, uint32_t port, uint32_t *last)
+{
+	uint32_t link = fabric_net_find_port(x->net, node, port);
+
+	assert_int_not_equal(link, UINT32_MAX);
+	if (*last != FABRIC_NONE)
+		x->waits[(size_t)*last * x->net->n_ports + link] = 1;
+	*last = link;
+	return x->net->ports[link].peer;
+}
+
 /* Those of switches are for managers: from a switch to the LID of another, which is lost as well.
  * What waits on the way counts in any case. */
 static bool walk_to_switch(struct tables *x, uint32_t node, uint32_t to, uint32_t lid)
@@ -71,7 +83,7 @@ static bool walk_to_switch(struct tables *x, uint32_t node, uint32_t to, uint32_
 	uint32_t last = FABRIC_NONE;
 
 	for (uint32_t hops = 0; hops < 20; hops++) {
-		uint32_t port = x->port[node * LIDS + lid], link;
+		uint32_t port = x->port[node * LIDS + lid];
 
 		if (port == 255)
 			return false;
@@ -79,12 +91,7 @@ static bool walk_to_switch(struct tables *x, uint32_t node, uint32_t to, uint32_
 			assert_int_equal(node, to);
 			return true;
 		}
-		link = fabric_net_find_port(x->net, node, port);
-		assert_int_not_equal(link, UINT32_MAX);
-		if (last != FABRIC_NONE)
-			x->waits[(size_t)last * x->net->n_ports + link] = 1;
-		last = link;
-		node = x->net->ports[link].peer;
+		node = follow(x, node, port, &last);
 		assert_int_equal(x->net->nodes[node].kind, FABRIC_NET_SWITCH);
 	}
 	fail_msg("to switch %u in a circle", to);
@@ -116,19 +123,14 @@ static bool walk(struct tables *x, uint32_t from, uint32_t to, uint32_t address)
 	uint32_t node = x->net->ports[x->ends[from]].peer, last = FABRIC_NONE;
 
 	for (uint32_t hops = 0; hops < 20; hops++) {
-		uint32_t port = x->port[node * LIDS + x->lid[to] + address], link;
+		uint32_t port = x->port[node * LIDS + x->lid[to] + address];
 
 		if (port == 255)
 			return false;
-		link = fabric_net_find_port(x->net, node, port);
-		assert_int_not_equal(link, UINT32_MAX);
-		if (last != FABRIC_NONE)
-			x->waits[(size_t)last * x->net->n_ports + link] = 1;
-		last = link;
-		node = x->net->ports[link].peer;
+		node = follow(x, node, port, &last);
 		if (x->net->nodes[node].kind == FABRIC_NET_SWITCH)
 			continue;
-		assert_int_equal(fabric_net_find_port(x->net, node, x->net->ports[link].peer_port),
+		assert_int_equal(fabric_net_find_port(x->net, node, x->net->ports[last].peer_port),
 				 x->ends[to]);
 		return true;
 	}
