@@ -233,7 +233,7 @@ void msg_tx_drop(struct msg_ep *ep);
 int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op);
 /* A part of it, at most so many bytes, over this path. How many it was; *err as above. */
 uint64_t msg_tx_part(struct msg_ep *ep, struct msg_op *op, uint64_t most, struct msg_part *part,
-		     struct ibv_ah *path, int *err);
+		     void *way, int *err);
 /* How much of an operation is not posted. */
 uint64_t msg_rdma_left(const struct msg_op *op);
 static inline uint32_t msg_rdma_peer(const struct msg_op *op)

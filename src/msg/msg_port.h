@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct msg_ep;
+struct msg_paths;
 struct msg_pkt;
 struct msg_stats;
 
@@ -24,10 +25,15 @@ struct msg_port {
 	void (*close)(struct msg_ep *ep);
 
 	/* One work request, wr->next is not looked at. Only what is signalled is sure to complete.
-	 * path: RD only; NULL: the first. 0; -EAGAIN: not to this peer now; -ENOBUFS: to nobody
-	 * now; or it can not be done. */
-	int (*post)(struct msg_ep *ep, uint32_t peer, struct ibv_ah *path, struct ibv_send_wr *wr);
+	 * way: one of those that ways() has made; NULL: the first. 0; -EAGAIN: not to this peer
+	 * now; -ENOBUFS: to nobody now; or it can not be done. */
+	int (*post)(struct msg_ep *ep, uint32_t peer, void *way, struct ibv_send_wr *wr);
 	int (*post_recv)(struct msg_ep *ep, struct ibv_recv_wr *wr);
+
+	/* Fills in paths->way for paths->conf.paths ways to a peer, or fewer, which the conf then
+	 * says. 0 or -errno, and ways_free() is called either way. NULL: there is one way only. */
+	int (*ways)(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths);
+	void (*ways_free)(struct msg_paths *paths);
 
 	/* Sees each completion first. True: it was nobody else's business. NULL: no need. */
 	bool (*completed)(struct msg_ep *ep, const struct ibv_wc *wc);

@@ -55,7 +55,7 @@ static void set_data(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
 	ibv_wr_set_inline_data_list(ex, (size_t)wr->num_sge, buf);
 }
 
-static int rd_post(struct msg_ep *ep, uint32_t peer, struct ibv_ah *path, struct ibv_send_wr *wr)
+static int rd_post(struct msg_ep *ep, uint32_t peer, void *way, struct ibv_send_wr *wr)
 {
 	struct msg_peer *p = &ep->peers[peer];
 	struct ibv_qp_ex *ex = ep->ex;
@@ -72,11 +72,33 @@ static int rd_post(struct msg_ep *ep, uint32_t peer, struct ibv_ah *path, struct
 		ibv_wr_rdma_write(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr);
 	else
 		ibv_wr_rdma_write_imm(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, wr->imm_data);
-	ibv_wr_set_ud_addr(ex, path ? path : p->ah, p->addr.qpn, p->addr.qkey);
+	ibv_wr_set_ud_addr(ex, way ? way : p->ah, p->addr.qpn, p->addr.qkey);
 	set_data(ex, wr);
 	err = ibv_wr_complete(ex);
 	p->unsure |= !err;
 	return err == ENOMEM ? -ENOBUFS : -err;
+}
+
+/* ---- paths ---- */
+
+static int rd_ways(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths)
+{
+	struct ibv_ah_attr attr = msg_dev_ah(ep->dev, &ep->peers[peer].addr);
+
+	for (uint32_t i = 0; i < paths->conf.paths; i++) {
+		attr.grh.flow_label = i;
+		paths->way[i] = ibv_create_ah(ep->dev->pd, &attr);
+		if (!paths->way[i])
+			return -errno;
+	}
+	return 0;
+}
+
+static void rd_ways_free(struct msg_paths *paths)
+{
+	for (uint32_t i = 0; i < STRIPE_PATHS_MAX; i++)
+		if (paths->way[i])
+			ibv_destroy_ah(paths->way[i]);
 }
 
 static int rd_post_recv(struct msg_ep *ep, struct ibv_recv_wr *wr)
@@ -164,6 +186,8 @@ const struct msg_port msg_port_rd = {
 	.close = rd_close,
 	.post = rd_post,
 	.post_recv = rd_post_recv,
+	.ways = rd_ways,
+	.ways_free = rd_ways_free,
 	.settled = rd_settled,
 	.source = rd_source,
 	.is_from = rd_is_from,

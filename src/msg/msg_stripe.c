@@ -8,32 +8,27 @@
 
 /* ---- paths ---- */
 
-void msg_paths_free(struct msg_paths *paths, uint32_t n)
+void msg_paths_free(struct msg_ep *ep, struct msg_paths *paths)
 {
-	for (uint32_t i = 0; paths && i < n; i++)
-		if (paths->ah[i])
-			ibv_destroy_ah(paths->ah[i]);
+	if (paths && ep->port->ways_free)
+		ep->port->ways_free(paths);
 	free(paths);
 }
 
-static struct msg_paths *make_paths(struct msg_ep *ep, struct msg_peer *p)
+static struct msg_paths *make_paths(struct msg_ep *ep, uint32_t peer)
 {
-	struct ibv_ah_attr attr = msg_dev_ah(ep->dev, &p->addr);
 	struct msg_paths *paths = calloc(1, sizeof(*paths));
 	uint64_t seed;
 
 	if (!paths || util_random_key(&seed, sizeof(seed)))
 		goto fail;
-	stripe_peer_init(&ep->conf.stripe, &paths->state, seed);
-	for (uint32_t i = 0; i < ep->conf.stripe.paths; i++) {
-		attr.grh.flow_label = i;
-		paths->ah[i] = ibv_create_ah(ep->dev->pd, &attr);
-		if (!paths->ah[i])
-			goto fail;
-	}
+	paths->conf = ep->conf.stripe;
+	if (ep->port->ways(ep, peer, paths))
+		goto fail;
+	stripe_peer_init(&paths->conf, &paths->state, seed);
 	return paths;
 fail:
-	msg_paths_free(paths, ep->conf.stripe.paths);
+	msg_paths_free(ep, paths);
 	return NULL;
 }
 
@@ -85,28 +80,30 @@ static struct msg_paths *paths_of(struct msg_ep *ep, const struct msg_op *op)
 
 bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 {
-	struct msg_peer *p = &ep->peers[msg_rdma_peer(op)];
+	uint32_t peer = msg_rdma_peer(op);
+	struct msg_peer *p = &ep->peers[peer];
 
 	if (op->strip)
 		return true;
-	if (!ep->conf.stripe.policy || ep->dev->transport != MSG_RD || !p->far || op->len ||
+	if (!ep->conf.stripe.policy || !ep->port->ways || !p->far || op->len ||
 	    op->room < ep->conf.stripe_min)
 		return false;
 	/* Without memory one path has to do. */
 	if (!p->paths)
-		p->paths = make_paths(ep, p);
+		p->paths = make_paths(ep, peer);
 	if (p->paths)
 		op->strip = calloc(1, sizeof(*op->strip));
 	if (!op->strip)
 		return false;
 	list_add_tail(&op->strip->link, &ep->strips);
-	stripe_begin(&ep->conf.stripe, &p->paths->state, &op->strip->msg, msg_rdma_left(op));
+	stripe_begin(&p->paths->conf, &p->paths->state, &op->strip->msg, msg_rdma_left(op));
 	return true;
 }
 
 /* 0: there is one; -EBUSY: not before others have arrived. */
 static int next_part(struct msg_ep *ep, struct msg_op *op)
 {
+	struct msg_paths *paths = paths_of(ep, op);
 	struct msg_strip *s = op->strip;
 	struct msg_part *part;
 
@@ -115,7 +112,7 @@ static int next_part(struct msg_ep *ep, struct msg_op *op)
 	part = part_new(ep);
 	if (!part)
 		return -ENOMEM;
-	if (!stripe_next(&ep->conf.stripe, &paths_of(ep, op)->state, &s->msg, &part->piece)) {
+	if (!stripe_next(&paths->conf, &paths->state, &s->msg, &part->piece)) {
 		part_free(ep, part);
 		return -EBUSY;
 	}
@@ -138,8 +135,8 @@ int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
 		err = next_part(ep, op);
 		if (err)
 			break;
-		n = msg_tx_part(ep, op, s->left, s->part, paths_of(ep, op)->ah[s->part->piece.path],
-				&err);
+		n = msg_tx_part(ep, op, s->left, s->part,
+				paths_of(ep, op)->way[s->part->piece.path], &err);
 		if (err)
 			break;
 		s->part->posted++;
@@ -170,8 +167,8 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
 	part->posted--;
 	if (!part->posted && s->part != part) {
 		if (!err) {
-			stripe_done(&ep->conf.stripe, &paths->state, &s->msg, &part->piece,
-				    part->began, util_now_ns());
+			stripe_done(&paths->conf, &paths->state, &s->msg, &part->piece, part->began,
+				    util_now_ns());
 			paths->bytes[part->piece.path] += part->piece.bytes;
 		}
 		part_free(ep, part);
@@ -197,7 +194,7 @@ bool msg_ep_paths(struct msg_ep *ep, uint32_t *peer, struct msg_path_stats *out)
 		if (!paths)
 			continue;
 		*out = (struct msg_path_stats){.ip = ep->peers[*peer].addr.ip,
-					       .paths = ep->conf.stripe.paths};
+					       .paths = paths->conf.paths};
 		for (uint32_t i = 0; i < out->paths; i++) {
 			out->weight[i] = paths->state.weight[i];
 			out->bytes[i] = paths->bytes[i];

@@ -19,8 +19,9 @@ struct msg_op;
 
 /* The paths to one peer. */
 struct msg_paths {
+	struct stripe_conf conf; /* the endpoint's, for as many paths as there are */
 	struct stripe_peer state;
-	struct ibv_ah *ah[STRIPE_PATHS_MAX];
+	void *way[STRIPE_PATHS_MAX];      /* what the port's post() wants */
 	uint64_t bytes[STRIPE_PATHS_MAX]; /* that have arrived */
 };
 
@@ -50,7 +51,7 @@ int msg_stripe_post(struct msg_ep *ep, struct msg_op *op);
 void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err);
 void msg_stripe_end(struct msg_ep *ep, struct msg_op *op);
 
-void msg_paths_free(struct msg_paths *paths, uint32_t n);
+void msg_paths_free(struct msg_ep *ep, struct msg_paths *paths);
 /* Also what is under way when the endpoint closes. */
 void msg_strips_free(struct msg_ep *ep);
 

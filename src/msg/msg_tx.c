@@ -15,9 +15,9 @@ struct msg_wait {
 	uint8_t buf[];
 };
 
-static int post(struct msg_ep *ep, uint32_t peer, struct ibv_ah *path, struct ibv_send_wr *wr)
+static int post(struct msg_ep *ep, uint32_t peer, void *way, struct ibv_send_wr *wr)
 {
-	return ep->peers[peer].dead ? -EHOSTUNREACH : ep->port->post(ep, peer, path, wr);
+	return ep->peers[peer].dead ? -EHOSTUNREACH : ep->port->post(ep, peer, way, wr);
 }
 
 /* Whoever asks need not know whether there is no room for anybody, or not for one peer. */
@@ -256,8 +256,7 @@ static enum ibv_wr_opcode opcode(const struct msg_op *op, uint64_t part)
 							    : IBV_WR_RDMA_WRITE;
 }
 
-static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t part, uint64_t wr_id,
-		     struct ibv_ah *path)
+static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t part, uint64_t wr_id, void *way)
 {
 	const struct msg_remote *r = &op->remote[op->next];
 	struct ibv_sge sge[MSG_IOV];
@@ -269,7 +268,7 @@ static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t part, uint64
 		.send_flags = IBV_SEND_SIGNALED,
 		.imm_data = htobe32(op->peer_id),
 		.wr = {.rdma = {.remote_addr = r->addr + op->off, .rkey = r->key}}};
-	int err = post(ep, msg_rdma_peer(op), path, &wr);
+	int err = post(ep, msg_rdma_peer(op), way, &wr);
 
 	if (err)
 		return err;
@@ -294,12 +293,12 @@ uint64_t msg_rdma_left(const struct msg_op *op)
 }
 
 uint64_t msg_tx_part(struct msg_ep *ep, struct msg_op *op, uint64_t most, struct msg_part *part,
-		     struct ibv_ah *path, int *err)
+		     void *way, int *err)
 {
 	uint64_t n = next_part(op);
 
 	n = n < most ? n : most;
-	*err = post_rdma(ep, op, n, msg_wr_id(part, MSG_WR_PART), path);
+	*err = post_rdma(ep, op, n, msg_wr_id(part, MSG_WR_PART), way);
 	return n;
 }
 
