@@ -111,6 +111,7 @@ struct msg_op {
 	uint32_t peer_id;        /* and by which we name the peer's */
 	uint32_t pending;        /* work requests under way */
 	struct msg_strip *strip; /* NULL: it goes over one path */
+	bool strip_it;           /* it is to be divided */
 	unsigned int next;       /* of the remote pieces, the next to be read or written ... */
 	uint64_t off;            /* ... and how much of it has been */
 	struct msg_hold hold[MSG_IOV];
@@ -151,6 +152,7 @@ struct msg_atomic_job {
 
 struct msg_ep_conf {
 	struct stripe_conf stripe; /* of long messages; no policy: over one path */
+	bool stripe_auto;          /* only where a single path is crowded */
 	uint64_t stripe_min;       /* those of so many bytes and more */
 	uint32_t eager_max;        /* longer messages go by rendezvous */
 	uint32_t eager_far;  /* the same, over a network that is software; if more than eager_max */

@@ -77,6 +77,8 @@ struct msg_peer {
 	uint32_t asked;               /* the last round in which it was asked whether it is there */
 	bool dead;
 	bool far;                 /* a trip to it takes longer than to copy eager_far bytes */
+	bool hot;                 /* it has its long messages divided */
+	struct stripe_auto crowd; /* whether the first path to it is crowded */
 	bool unsure;              /* RD: it is not known whether all that was posted has arrived */
 	struct msg_ledger ledger; /* of tagged messages to it */
 };

@@ -78,6 +78,38 @@ static struct msg_paths *paths_of(struct msg_ep *ep, const struct msg_op *op)
 	return ep->peers[msg_rdma_peer(op)].paths;
 }
 
+/* Nothing is lost on a path that was not used yet. */
+static uint64_t lost(struct msg_ep *ep, struct msg_peer *p)
+{
+	struct weftdv_path path;
+
+	return msg_verbs_dv()->query_path(ep->qp, p->ah, p->addr.qpn, &path) ? 0 : path.lost;
+}
+
+bool msg_stripe_asks(struct msg_ep *ep, uint32_t peer, uint64_t len)
+{
+	struct msg_peer *p = &ep->peers[peer];
+
+	if (!ep->conf.stripe.policy || !ep->port->ways || !p->far || len < ep->conf.stripe_min)
+		return false;
+	return !ep->conf.stripe_auto || stripe_auto(&p->crowd, lost(ep, p));
+}
+
+/* What the other one has said, or we would say. */
+static bool is_hot(const struct msg_ep *ep, const struct msg_peer *p)
+{
+	return p->hot || p->crowd.left || (ep->conf.stripe.policy && !ep->conf.stripe_auto);
+}
+
+/* Data that is written holds up what is sent later to the same peer until the slowest path has
+ * brought its part, and requests for what the peer sends wait behind it. */
+bool msg_stripe_reads(const struct msg_ep *ep, uint32_t peer, uint64_t len)
+{
+	const struct msg_peer *p = &ep->peers[peer];
+
+	return p->far && len >= ep->conf.stripe_min && is_hot(ep, p);
+}
+
 bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 {
 	uint32_t peer = msg_rdma_peer(op);
@@ -85,8 +117,14 @@ bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 
 	if (op->strip)
 		return true;
-	if (!ep->conf.stripe.policy || !ep->port->ways || !p->far || op->len ||
-	    op->room < ep->conf.stripe_min)
+	if (op->len)
+		return false;
+	/* Of a message the sender has decided, unless the way there is crowded, too. */
+	if (op->kind == MSG_OP_READ || op->kind == MSG_OP_WRITE)
+		op->strip_it = msg_stripe_asks(ep, peer, op->room);
+	else if (op->kind == MSG_OP_RECV && op->room >= ep->conf.stripe_min && p->crowd.left)
+		op->strip_it = true;
+	if (!op->strip_it || !ep->conf.stripe.policy || !ep->port->ways || !p->far)
 		return false;
 	/* Without memory one path has to do. */
 	if (!p->paths)
@@ -149,8 +187,12 @@ int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
 
 void msg_stripe_end(struct msg_ep *ep, struct msg_op *op)
 {
-	if (op->strip->part && !op->strip->part->posted)
-		part_free(ep, op->strip->part);
+	struct msg_part *part = op->strip->part;
+
+	if (part && !part->posted) {
+		stripe_forget(&paths_of(ep, op)->state, &op->strip->msg, &part->piece);
+		part_free(ep, part);
+	}
 	list_del(&op->strip->link);
 	free(op->strip);
 	op->strip = NULL;
@@ -170,6 +212,8 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
 			stripe_done(&paths->conf, &paths->state, &s->msg, &part->piece, part->began,
 				    util_now_ns());
 			paths->bytes[part->piece.path] += part->piece.bytes;
+		} else {
+			stripe_forget(&paths->state, &s->msg, &part->piece);
 		}
 		part_free(ep, part);
 	}

@@ -12,6 +12,7 @@
 
 #include <infiniband/verbs.h>
 #include "stripe.h"
+#include "stripe_auto.h"
 #include "util_list.h"
 
 struct msg_ep;
@@ -43,6 +44,11 @@ struct msg_part {
 	uint32_t posted; /* work requests under way */
 };
 
+/* Whether a message, or an operation, of so many bytes is to be divided. To be asked once of each.
+ */
+bool msg_stripe_asks(struct msg_ep *ep, uint32_t peer, uint64_t len);
+/* Whether messages of so many bytes are rather read than written, both ways. */
+bool msg_stripe_reads(const struct msg_ep *ep, uint32_t peer, uint64_t len);
 /* Whether what is left of an operation goes that way; it then has op->strip. */
 bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op);
 /* Posts what may be under way now. 0; -EAGAIN or -ENOBUFS: no room. */

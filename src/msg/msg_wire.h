@@ -48,6 +48,7 @@ enum msg_flag {
 	MSG_F_OPERAND = 4, /* an atomic operation has one; ... */
 	MSG_F_COMPARE = 8, /* ... has a second one; ... */
 	MSG_F_RESULT = 16, /* ... is asked for what was there before */
+	MSG_F_STRIPE = 32, /* of an RTS: the way is crowded, or who sends it wants it divided */
 };
 
 struct msg_seg {

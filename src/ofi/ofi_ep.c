@@ -228,6 +228,7 @@ static int enable(struct ofi_ep *ep)
 				   .speculate = ofi_conf.speculate,
 				   .usage = ofi_conf.usage,
 				   .stripe = ofi_conf.stripe,
+				   .stripe_auto = ofi_conf.stripe_auto,
 				   .stripe_min = ofi_conf.stripe_min,
 				   .done = ofi_done,
 				   .atomic = ofi_atomic_job,

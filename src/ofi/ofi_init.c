@@ -84,6 +84,11 @@ static void read_striping(void)
 
 	if (!text || !strcmp(text, "single") || !strcmp(text, "original"))
 		return;
+	ofi_conf.stripe_auto = !strcmp(text, "auto");
+	if (ofi_conf.stripe_auto) {
+		text = "pull";
+		batch = batch ? batch : (paths + 1) / 2;
+	}
 	if (batch > paths)
 		batch = paths;
 	if (!batch && !strcmp(text, "bss"))

@@ -91,15 +91,15 @@ const struct util_tunable ofi_tunables[] = {
 	[OFI_TUNE_STRIPING] =
 		{.name = "FI_WEFT_STRIPING",
 		 .type = UTIL_TUNE_STR,
-		 .def = "single",
+		 .def = "auto",
 		 .help = "How long messages to other hosts are divided over paths, where the "
-			 "device is Weft's own: single, even, roundrobin, hsam, bss, pull or hop, "
-			 "over as "
-			 "many as FI_WEFT_PATHS and FI_WEFT_BATCH say, or as hop:12 or bss:12,3 "
-			 "does; weighted:4,2,1 with weights."},
+			 "device is Weft's own. auto: not at all until packets are lost on the "
+			 "way, then by pull. single: never. Always: even, roundrobin, hsam, bss, "
+			 "pull or hop, over as many paths as FI_WEFT_PATHS and FI_WEFT_BATCH say, "
+			 "or as hop:12 or bss:12,3 does; weighted:4,2,1 with weights."},
 	[OFI_TUNE_PATHS] = {.name = "FI_WEFT_PATHS",
 			    .type = UTIL_TUNE_UINT,
-			    .def = "8",
+			    .def = "12",
 			    .min = 1,
 			    .max = STRIPE_PATHS_MAX,
 			    .help = "Paths to a peer. Each has a UDP source port of its own, which "
@@ -110,7 +110,7 @@ const struct util_tunable ofi_tunables[] = {
 		 .def = "0",
 		 .max = STRIPE_PATHS_MAX,
 		 .help = "How many of the paths one message takes, with bss and pull. 0: "
-			 "a quarter of them with bss, all with pull."},
+			 "a quarter of them with bss, half with auto, all with pull."},
 	[OFI_TUNE_STRIPE_MIN] = {.name = "FI_WEFT_STRIPE_MIN",
 				 .type = UTIL_TUNE_UINT,
 				 .def = "128k",
