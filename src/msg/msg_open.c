@@ -110,6 +110,7 @@ static void destroy(struct msg_ep *ep)
 		ibv_dereg_mr(ep->tx_mr);
 	msg_peers_free(ep);
 	msg_strips_free(ep);
+	msg_live_close(ep->live);
 	free(ep->rx);
 	free(ep->idle);
 	free(ep->tx);

@@ -26,6 +26,7 @@ static struct msg_paths *make_paths(struct msg_ep *ep, uint32_t peer)
 	if (ep->port->ways(ep, peer, paths))
 		goto fail;
 	stripe_peer_init(&paths->conf, &paths->state, seed);
+	msg_use_open(ep, peer, paths);
 	return paths;
 fail:
 	msg_paths_free(ep, paths);
@@ -119,6 +120,7 @@ static int next_part(struct msg_ep *ep, struct msg_op *op)
 	part->op = op;
 	part->posted = 0;
 	part->began = util_now_ns();
+	msg_use_begin(&paths->use, part->piece.path, part->began);
 	s->part = part;
 	s->left = part->piece.bytes;
 	return 0;
@@ -149,8 +151,12 @@ int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
 
 void msg_stripe_end(struct msg_ep *ep, struct msg_op *op)
 {
-	if (op->strip->part && !op->strip->part->posted)
-		part_free(ep, op->strip->part);
+	struct msg_part *part = op->strip->part;
+
+	if (part && !part->posted) {
+		msg_use_end(&paths_of(ep, op)->use, part->piece.path, 0, util_now_ns());
+		part_free(ep, part);
+	}
 	list_del(&op->strip->link);
 	free(op->strip);
 	op->strip = NULL;
@@ -166,11 +172,12 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
 
 	part->posted--;
 	if (!part->posted && s->part != part) {
-		if (!err) {
-			stripe_done(&paths->conf, &paths->state, &s->msg, &part->piece, part->began,
-				    util_now_ns());
-			paths->bytes[part->piece.path] += part->piece.bytes;
-		}
+		uint64_t now = util_now_ns();
+		bool end = !err && stripe_done(&paths->conf, &paths->state, &s->msg, &part->piece,
+					       part->began, now);
+
+		msg_use_end(&paths->use, part->piece.path, err ? 0 : part->piece.bytes, now);
+		msg_use_show(ep, paths, now, end);
 		part_free(ep, part);
 	}
 	if (!op->err && !err && list_empty(&op->link) && msg_rdma_left(op)) {
@@ -186,8 +193,10 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
 bool msg_ep_paths(struct msg_ep *ep, uint32_t *peer, struct msg_path_stats *out)
 {
 	bool found = false;
+	uint64_t now;
 
 	util_lock(&ep->lock);
+	now = util_now_ns();
 	for (; *peer < ep->n_peers && !found; ++*peer) {
 		const struct msg_paths *paths = ep->peers[*peer].paths;
 
@@ -196,8 +205,11 @@ bool msg_ep_paths(struct msg_ep *ep, uint32_t *peer, struct msg_path_stats *out)
 		*out = (struct msg_path_stats){.ip = ep->peers[*peer].addr.ip,
 					       .paths = paths->conf.paths};
 		for (uint32_t i = 0; i < out->paths; i++) {
-			out->weight[i] = paths->state.weight[i];
-			out->bytes[i] = paths->bytes[i];
+			struct msg_live_path p = msg_use_path(paths, i, now);
+
+			out->weight[i] = p.weight;
+			out->bytes[i] = p.bytes;
+			out->busy[i] = p.busy;
 		}
 		found = true;
 	}

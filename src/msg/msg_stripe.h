@@ -13,6 +13,7 @@
 #include <infiniband/verbs.h>
 #include "stripe.h"
 #include "util_list.h"
+#include "msg_use.h"
 
 struct msg_ep;
 struct msg_op;
@@ -21,8 +22,8 @@ struct msg_op;
 struct msg_paths {
 	struct stripe_conf conf; /* the endpoint's, for as many paths as there are */
 	struct stripe_peer state;
-	void *way[STRIPE_PATHS_MAX];      /* what the port's post() wants */
-	uint64_t bytes[STRIPE_PATHS_MAX]; /* that have arrived */
+	void *way[STRIPE_PATHS_MAX]; /* what the port's post() wants */
+	struct msg_use use;
 };
 
 /* A message under way. */

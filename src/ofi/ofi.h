@@ -72,6 +72,7 @@ struct ofi_conf {
 	uint64_t linger; /* ns */
 	struct stripe_conf stripe;
 	uint64_t stripe_min;
+	bool live;
 	uint64_t alive; /* ns */
 	struct ofi_wait_conf wait;
 };

@@ -229,6 +229,7 @@ static int enable(struct ofi_ep *ep)
 				   .usage = ofi_conf.usage,
 				   .stripe = ofi_conf.stripe,
 				   .stripe_min = ofi_conf.stripe_min,
+				   .live = ofi_conf.live,
 				   .done = ofi_done,
 				   .atomic = ofi_atomic_job,
 				   .written = ofi_written,
