@@ -35,6 +35,7 @@ void cli_print_help(FILE *to)
 	      "  weft verbs ib_send_lat 127.0.0.1         ... and its client\n"
 	      "  weft lab up fat --pgft \"2;12,2;1,12;1,1\" a cluster of 24 hosts on this machine\n"
 	      "  weft run --lab fat -n 24 ./program       ... and an MPI program on it\n"
+	      "  weft paths                               which paths its messages take\n"
 	      "  weft fabric hsd --topology net --cps shift   hot spots of a real cluster\n"
 	      "\n"
 	      "Exit codes: 0 done; 1 what was run or examined failed; 2 wrong usage, or it\n"
