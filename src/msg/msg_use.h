@@ -14,6 +14,9 @@ struct msg_use {
 	uint64_t since[STRIPE_PATHS_MAX];            /* at least one since then */
 	uint32_t shown;                              /* as this peer; UINT32_MAX: not at all */
 	uint64_t last;                               /* when */
+	uint32_t peer;                               /* of the endpoint */
+	uint32_t silent;                             /* paths that the device goes around */
+	uint64_t asked;                              /* when it was asked for that */
 };
 
 /* A piece is given to a path; it has arrived, or (0 bytes) will not. */

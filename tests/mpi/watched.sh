@@ -63,6 +63,26 @@ check_true until_shown 0
 check_eq "$(ls "$WEFT_LIVE_DIR")" ""
 check_eq "$(grep -c ' by path: .* MB at [0-9.]* MB/s ([0-9.]*), ' "$tmp/job")" 2
 
+# ---- a cable that fails: paths that are hashed to it are down, until it is back ----
+lab_new "${prefix}wb" --pgft "2;1,2;1,4;1,1" --rate 200mbit --routing ecmp
+down() { shown 100ms | jq '[.processes[].peers[].paths[] | select(.down)] | length'; }
+until_down() {
+	for ((i = 0; i < 200; i++)); do
+		[ "$(down)" "$@" ] && return 0
+	done
+	return 1
+}
+name=${prefix}wb start even:8 30
+check_true until_shown 2
+run lab fail "${prefix}wb" s1.0-s2.1
+check_true until_down -gt 0
+run lab heal "${prefix}wb" --all
+check_true until_down -eq 0
+check_eq "$(shown | jq '.processes | length')" 2
+kill "$job"
+wait "$job"
+lab_end "${prefix}wb"
+
 # ---- killed ----
 start hop 20
 check_true until_shown 2

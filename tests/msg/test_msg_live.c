@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
-#include "msg_live.h"
+#include "msg_use.h"
 #include "util_clock.h"
 #include "util_log.h"
 #include "util_rand.h"
@@ -203,6 +203,28 @@ static void test_names(void **state)
 	assert_false(msg_live_is_name("1-0123456789abcdeF"));
 	assert_false(msg_live_is_name("12345678901-0123456789abcdef"));
 	assert_false(msg_live_is_name("1-0123456789abcdef/../x"));
+}
+
+/* ---- what is counted ---- */
+
+static void test_busy_while_anything_is_under_way(void **state)
+{
+	struct msg_use u = {0};
+
+	(void)state;
+	msg_use_begin(&u, 3, 100);
+	msg_use_begin(&u, 3, 150);
+	msg_use_end(&u, 3, 10, 200);
+	assert_int_equal(u.path[3].busy, 0);
+	msg_use_end(&u, 3, 20, 300);
+	assert_int_equal(u.path[3].busy, 200);
+	/* Idle until then; and this one did not arrive. */
+	msg_use_begin(&u, 3, 1000);
+	msg_use_end(&u, 3, 0, 1005);
+	assert_int_equal(u.path[3].busy, 205);
+	assert_int_equal(u.path[3].bytes, 30);
+	assert_int_equal(u.path[3].pieces, 2);
+	assert_int_equal(u.path[2].busy, 0);
 }
 
 /* ---- written and read ---- */
@@ -561,6 +583,7 @@ int main(void)
 		cmocka_unit_test(test_head_is_checked),
 		cmocka_unit_test(test_peer_is_checked),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_busy_while_anything_is_under_way),
 		cmocka_unit_test(test_other_process_reads),
 		cmocka_unit_test(test_killed_is_removed),
 		cmocka_unit_test(test_child_of_fork_does_nothing),
