@@ -412,7 +412,7 @@ static void test_many_peers_and_two_endpoints(void **state)
 static void busy_writer(int in, int out)
 {
 	struct msg_live *l = msg_live_open();
-	uint64_t until = util_now_ns() + 2 * UTIL_NS_PER_S;
+	uint64_t until = util_now_ns() + 60 * UTIL_NS_PER_S;
 	struct stripe_conf conf;
 	uint32_t peer;
 	char c = 'x';
