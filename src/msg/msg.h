@@ -154,6 +154,7 @@ struct msg_ep_conf {
 	struct stripe_conf stripe; /* of long messages; no policy: over one path */
 	bool stripe_auto;          /* only where a single path is crowded */
 	uint64_t stripe_min;       /* those of so many bytes and more */
+	bool live;                 /* what their paths carry is shown (msg_live.h) */
 	uint32_t eager_max;        /* longer messages go by rendezvous */
 	uint32_t eager_far;  /* the same, over a network that is software; if more than eager_max */
 	uint32_t rx_buffers; /* of that length */
@@ -268,6 +269,7 @@ struct msg_path_stats {
 	uint32_t paths;
 	double weight[STRIPE_PATHS_MAX]; /* as the policy has it: shares, or bytes per ns */
 	uint64_t bytes[STRIPE_PATHS_MAX];
+	uint64_t busy[STRIPE_PATHS_MAX]; /* ns in which something was under way */
 };
 
 /* Of the first such peer from *peer on, which then is the next one's number. False: there is no

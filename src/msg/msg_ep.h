@@ -171,6 +171,9 @@ struct msg_ep {
 	struct msg_tx *tx, *tx_free;
 	struct msg_part *parts, *part_free; /* of striped messages: all, and those to be used */
 	struct list_head strips;
+	struct list_head turns; /* those that have more to send, and others are before them */
+	uint32_t parts_out;     /* pieces under way, of all messages */
+	struct msg_live *live;  /* NULL: nothing is shown */
 	uint8_t *tx_data;
 	struct ibv_mr *tx_mr;
 

@@ -110,6 +110,7 @@ static void destroy(struct msg_ep *ep)
 		ibv_dereg_mr(ep->tx_mr);
 	msg_peers_free(ep);
 	msg_strips_free(ep);
+	msg_live_close(ep->live);
 	free(ep->rx);
 	free(ep->idle);
 	free(ep->tx);
@@ -131,6 +132,7 @@ int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_
 	ep->fd = -1;
 	ep->id_free = ep->wait_first = UINT32_MAX;
 	list_init(&ep->stalled);
+	list_init(&ep->turns);
 	list_init(&ep->cancelling);
 	list_init(&ep->claimed);
 	list_init(&ep->ghosts);

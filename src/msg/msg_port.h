@@ -34,6 +34,9 @@ struct msg_port {
 	 * says. 0 or -errno, and ways_free() is called either way. NULL: there is one way only. */
 	int (*ways)(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths);
 	void (*ways_free)(struct msg_paths *paths);
+	/* Whether nothing comes back over a way, as the device sees it, which then goes around it
+	 * by itself. NULL: it does not know. */
+	bool (*way_silent)(struct msg_ep *ep, uint32_t peer, void *way);
 
 	/* Sees each completion first. True: it was nobody else's business. NULL: no need. */
 	bool (*completed)(struct msg_ep *ep, const struct ibv_wc *wc);

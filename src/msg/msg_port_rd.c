@@ -101,6 +101,14 @@ static void rd_ways_free(struct msg_paths *paths)
 			ibv_destroy_ah(paths->way[i]);
 }
 
+static bool rd_way_silent(struct msg_ep *ep, uint32_t peer, void *way)
+{
+	struct weftdv_path path;
+
+	return !msg_verbs_dv()->query_path(ep->qp, way, ep->peers[peer].addr.qpn, &path) &&
+	       path.state == WEFTDV_PATH_SILENT;
+}
+
 static int rd_post_recv(struct msg_ep *ep, struct ibv_recv_wr *wr)
 {
 	struct ibv_recv_wr *bad;
@@ -188,6 +196,7 @@ const struct msg_port msg_port_rd = {
 	.post_recv = rd_post_recv,
 	.ways = rd_ways,
 	.ways_free = rd_ways_free,
+	.way_silent = rd_way_silent,
 	.settled = rd_settled,
 	.source = rd_source,
 	.is_from = rd_is_from,

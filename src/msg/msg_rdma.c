@@ -83,7 +83,7 @@ bool msg_rdma_go_on(struct msg_ep *ep, struct msg_op *op)
 	}
 	if (!op->err)
 		op->err = err;
-	if (!op->pending)
+	if (!op->pending && (op->err || !msg_stripe_waits(op)))
 		ended(ep, op);
 	return false;
 }

@@ -26,6 +26,7 @@ static struct msg_paths *make_paths(struct msg_ep *ep, uint32_t peer)
 	if (ep->port->ways(ep, peer, paths))
 		goto fail;
 	stripe_peer_init(&paths->conf, &paths->state, seed);
+	msg_use_open(ep, peer, paths);
 	return paths;
 fail:
 	msg_paths_free(ep, paths);
@@ -133,9 +134,22 @@ bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 		op->strip = calloc(1, sizeof(*op->strip));
 	if (!op->strip)
 		return false;
+	op->strip->op = op;
+	list_init(&op->strip->turn);
 	list_add_tail(&op->strip->link, &ep->strips);
 	stripe_begin(&p->paths->conf, &p->paths->state, &op->strip->msg, msg_rdma_left(op));
 	return true;
+}
+
+/* Small pieces of so many messages at once, from all peers: many that send to one host would fill
+ * the queue of its link. */
+#define PARTS_MOST 16
+
+/* Whether this message has to wait for its turn. Shares are all posted at once. */
+static bool waits_turn(const struct msg_ep *ep, const struct msg_strip *s)
+{
+	return s->msg.piece && !s->part &&
+	       (ep->parts_out >= PARTS_MOST || (!s->called && !list_empty(&ep->turns)));
 }
 
 /* 0: there is one; -EBUSY: not before others have arrived. */
@@ -157,7 +171,9 @@ static int next_part(struct msg_ep *ep, struct msg_op *op)
 	part->op = op;
 	part->posted = 0;
 	part->began = util_now_ns();
+	msg_use_begin(&paths->use, part->piece.path, part->began);
 	s->part = part;
+	ep->parts_out++;
 	s->left = part->piece.bytes;
 	return 0;
 }
@@ -167,9 +183,14 @@ int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
 	struct msg_strip *s = op->strip;
 	int err = 0;
 
+	list_del(&s->turn);
 	while (!err && msg_rdma_left(op)) {
 		uint64_t n;
 
+		if (waits_turn(ep, s)) {
+			list_add_tail(&s->turn, &ep->turns);
+			break;
+		}
 		err = next_part(ep, op);
 		if (err)
 			break;
@@ -181,8 +202,27 @@ int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
 		s->left -= n;
 		if (!s->left)
 			s->part = NULL; /* its work requests have it */
+		s->called = false;
 	}
+	s->called = false;
 	return err == -EBUSY ? 0 : err;
+}
+
+bool msg_stripe_waits(const struct msg_op *op)
+{
+	return op->strip && !list_empty(&op->strip->turn);
+}
+
+/* Who waits first may post a piece, and more if nobody else waits. */
+static void call_next(struct msg_ep *ep)
+{
+	struct msg_strip *s;
+
+	while (ep->parts_out < PARTS_MOST && (s = list_first(&ep->turns, struct msg_strip, turn))) {
+		list_del(&s->turn);
+		s->called = true;
+		msg_rdma_go_on(ep, s->op);
+	}
 }
 
 void msg_stripe_end(struct msg_ep *ep, struct msg_op *op)
@@ -191,8 +231,11 @@ void msg_stripe_end(struct msg_ep *ep, struct msg_op *op)
 
 	if (part && !part->posted) {
 		stripe_forget(&paths_of(ep, op)->state, &op->strip->msg, &part->piece);
+		msg_use_end(&paths_of(ep, op)->use, part->piece.path, 0, util_now_ns());
+		ep->parts_out--;
 		part_free(ep, part);
 	}
+	list_del(&op->strip->turn);
 	list_del(&op->strip->link);
 	free(op->strip);
 	op->strip = NULL;
@@ -208,21 +251,24 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
 
 	part->posted--;
 	if (!part->posted && s->part != part) {
-		if (!err) {
-			stripe_done(&paths->conf, &paths->state, &s->msg, &part->piece, part->began,
-				    util_now_ns());
-			paths->bytes[part->piece.path] += part->piece.bytes;
-		} else {
+		uint64_t now = util_now_ns();
+		bool end = !err && stripe_done(&paths->conf, &paths->state, &s->msg, &part->piece,
+					       part->began, now);
+
+		if (err)
 			stripe_forget(&paths->state, &s->msg, &part->piece);
-		}
+		msg_use_end(&paths->use, part->piece.path, err ? 0 : part->piece.bytes, now);
+		msg_use_show(ep, paths, now, end);
+		ep->parts_out--;
 		part_free(ep, part);
 	}
 	if (!op->err && !err && list_empty(&op->link) && msg_rdma_left(op)) {
 		op->pending--;
 		msg_rdma_go_on(ep, op);
-		return;
+	} else {
+		msg_rdma_done(ep, op, err);
 	}
-	msg_rdma_done(ep, op, err);
+	call_next(ep);
 }
 
 /* ---- for people ---- */
@@ -230,8 +276,10 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
 bool msg_ep_paths(struct msg_ep *ep, uint32_t *peer, struct msg_path_stats *out)
 {
 	bool found = false;
+	uint64_t now;
 
 	util_lock(&ep->lock);
+	now = util_now_ns();
 	for (; *peer < ep->n_peers && !found; ++*peer) {
 		const struct msg_paths *paths = ep->peers[*peer].paths;
 
@@ -240,8 +288,11 @@ bool msg_ep_paths(struct msg_ep *ep, uint32_t *peer, struct msg_path_stats *out)
 		*out = (struct msg_path_stats){.ip = ep->peers[*peer].addr.ip,
 					       .paths = paths->conf.paths};
 		for (uint32_t i = 0; i < out->paths; i++) {
-			out->weight[i] = paths->state.weight[i];
-			out->bytes[i] = paths->bytes[i];
+			struct msg_live_path p = msg_use_path(paths, i, now);
+
+			out->weight[i] = p.weight;
+			out->bytes[i] = p.bytes;
+			out->busy[i] = p.busy;
 		}
 		found = true;
 	}

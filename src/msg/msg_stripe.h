@@ -14,6 +14,7 @@
 #include "stripe.h"
 #include "stripe_auto.h"
 #include "util_list.h"
+#include "msg_use.h"
 
 struct msg_ep;
 struct msg_op;
@@ -22,13 +23,16 @@ struct msg_op;
 struct msg_paths {
 	struct stripe_conf conf; /* the endpoint's, for as many paths as there are */
 	struct stripe_peer state;
-	void *way[STRIPE_PATHS_MAX];      /* what the port's post() wants */
-	uint64_t bytes[STRIPE_PATHS_MAX]; /* that have arrived */
+	void *way[STRIPE_PATHS_MAX]; /* what the port's post() wants */
+	struct msg_use use;
 };
 
 /* A message under way. */
 struct msg_strip {
 	struct list_head link; /* on ep->strips */
+	struct list_head turn; /* on ep->turns, or alone */
+	struct msg_op *op;
+	bool called; /* it is its turn */
 	struct stripe_msg msg;
 	struct msg_part *part; /* that was begun and is not all posted; NULL: none is */
 	uint64_t left;         /* of it */
@@ -55,6 +59,8 @@ bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op);
 int msg_stripe_post(struct msg_ep *ep, struct msg_op *op);
 /* A work request of this part is done. */
 void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err);
+/* More is to be posted when its turn comes. */
+bool msg_stripe_waits(const struct msg_op *op);
 void msg_stripe_end(struct msg_ep *ep, struct msg_op *op);
 
 void msg_paths_free(struct msg_ep *ep, struct msg_paths *paths);

@@ -73,6 +73,7 @@ struct ofi_conf {
 	struct stripe_conf stripe;
 	bool stripe_auto;
 	uint64_t stripe_min;
+	bool live;
 	uint64_t alive; /* ns */
 	struct ofi_wait_conf wait;
 };

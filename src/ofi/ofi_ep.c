@@ -230,6 +230,7 @@ static int enable(struct ofi_ep *ep)
 				   .stripe = ofi_conf.stripe,
 				   .stripe_auto = ofi_conf.stripe_auto,
 				   .stripe_min = ofi_conf.stripe_min,
+				   .live = ofi_conf.live,
 				   .done = ofi_done,
 				   .atomic = ofi_atomic_job,
 				   .written = ofi_written,

@@ -39,7 +39,7 @@ bool ofi_stats_asked(void)
 	return atomic_load_explicit(&asked, memory_order_relaxed) && atomic_exchange(&asked, false);
 }
 
-/* "weft[1]: with 10.0.0.3 by path: 12.0 MB (0.25), 11.9 MB (0.26), ...": all at once, or lines of
+/* "weft[1]: with 10.0.0.3 by path: 12.0 MB at 95.1 MB/s (0.25), ...": all at once, or lines of
  * several processes would be mixed. */
 static void print_paths(struct ofi_ep *ep)
 {
@@ -48,12 +48,15 @@ static void print_paths(struct ofi_ep *ep)
 
 	while (msg_ep_paths(ep->msg, &peer, &s)) {
 		const uint8_t *ip = (const uint8_t *)&s.ip;
-		char text[STRIPE_PATHS_MAX * 48] = "";
+		char text[STRIPE_PATHS_MAX * 96] = "";
 		int at = 0;
 
 		for (uint32_t i = 0; i < s.paths; i++)
-			at += snprintf(text + at, sizeof(text) - (size_t)at, "%s%.1f MB (%.3g)",
-				       i ? ", " : "", (double)s.bytes[i] / 1e6, s.weight[i]);
+			at += snprintf(text + at, sizeof(text) - (size_t)at,
+				       "%s%.1f MB at %.1f MB/s (%.3g)", i ? ", " : "",
+				       (double)s.bytes[i] / 1e6,
+				       s.busy[i] ? (double)s.bytes[i] * 1e3 / (double)s.busy[i] : 0,
+				       s.weight[i]);
 		fprintf(stderr, "weft[%d]: with %u.%u.%u.%u by path: %s\n", (int)getpid(), ip[0],
 			ip[1], ip[2], ip[3], text);
 	}

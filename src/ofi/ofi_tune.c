@@ -117,6 +117,11 @@ const struct util_tunable ofi_tunables[] = {
 				 .min = 4096,
 				 .max = UINT64_C(1) << 40,
 				 .help = "Messages of so many bytes and more are divided."},
+	[OFI_TUNE_LIVE] = {.name = "FI_WEFT_LIVE",
+			   .type = UTIL_TUNE_BOOL,
+			   .def = "yes",
+			   .help = "Whether what the paths carry, and how much each weighs, can be "
+				   "watched with 'weft paths' while messages are divided."},
 	[OFI_TUNE_WAIT] =
 		{.name = "FI_WEFT_WAIT",
 		 .type = UTIL_TUNE_ENUM,
@@ -153,7 +158,9 @@ const struct util_tunable ofi_tunables[] = {
 		 .choices = "no|yes|usr1|usr2",
 		 .help = "Print what an endpoint has done, to standard error: messages "
 			 "by protocol, what became of those that receives had announced, "
-			 "packets sent again, registrations, and paths if messages are divided. "
+			 "packets sent again, registrations, and if messages are divided for each "
+			 "path the bytes, the "
+			 "bandwidth while something was under way on it, and the weight. "
 			 "yes: when it is closed. "
 			 "usr1, usr2: then, and whenever the process gets SIGUSR1 or "
 			 "SIGUSR2, when it next looks for completions."},

@@ -145,6 +145,7 @@ void side_open(struct side *s, const struct msg_ep_conf *mode)
 	if (policy) {
 		CHECK(!stripe_parse(&conf.stripe, policy, why, sizeof(why)));
 		conf.stripe_min = 2 * EAGER_MAX;
+		conf.live = getenv("WEFT_LIVE_DIR");
 	}
 	s->dev = open_dev();
 	CHECK(!msg_ep_open(s->dev, &conf, &s->ep));
