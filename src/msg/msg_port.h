@@ -34,6 +34,9 @@ struct msg_port {
 	 * says. 0 or -errno, and ways_free() is called either way. NULL: there is one way only. */
 	int (*ways)(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths);
 	void (*ways_free)(struct msg_paths *paths);
+	/* A message is about to be divided. True: ways() would make better ones than last time.
+	 * NULL: never. */
+	bool (*ways_news)(struct msg_ep *ep, uint32_t peer);
 
 	/* Sees each completion first. True: it was nobody else's business. NULL: no need. */
 	bool (*completed)(struct msg_ep *ep, const struct ibv_wc *wc);

@@ -32,6 +32,41 @@ fail:
 	return NULL;
 }
 
+/* Messages that are under way keep those that they have. */
+static void retire(struct msg_ep *ep, struct msg_paths *paths)
+{
+	paths->old = true;
+	if (!paths->users)
+		msg_paths_free(ep, paths);
+}
+
+static void leave(struct msg_ep *ep, struct msg_paths *paths)
+{
+	if (!--paths->users && paths->old)
+		msg_paths_free(ep, paths);
+}
+
+static struct msg_paths *paths_now(struct msg_ep *ep, uint32_t peer)
+{
+	bool news = ep->port->ways_news && ep->port->ways_news(ep, peer);
+	struct msg_peer *p = &ep->peers[peer];
+	struct msg_paths *paths;
+
+	if (p->paths && !news)
+		return p->paths;
+	paths = make_paths(ep, peer);
+	if (!paths)
+		return p->paths;
+	if (p->paths) {
+		paths->before = p->paths->before;
+		for (uint32_t i = 0; i < p->paths->conf.paths; i++)
+			paths->before += p->paths->bytes[i];
+		retire(ep, p->paths);
+	}
+	p->paths = paths;
+	return paths;
+}
+
 /* ---- parts ---- */
 
 static struct msg_part *part_new(struct msg_ep *ep)
@@ -63,6 +98,7 @@ void msg_strips_free(struct msg_ep *ep)
 
 	while ((s = list_first(&ep->strips, struct msg_strip, link))) {
 		list_del(&s->link);
+		leave(ep, s->paths);
 		free(s);
 	}
 	while ((part = ep->parts)) {
@@ -73,15 +109,11 @@ void msg_strips_free(struct msg_ep *ep)
 
 /* ---- the communication scheduler ---- */
 
-static struct msg_paths *paths_of(struct msg_ep *ep, const struct msg_op *op)
-{
-	return ep->peers[msg_rdma_peer(op)].paths;
-}
-
 bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 {
 	uint32_t peer = msg_rdma_peer(op);
 	struct msg_peer *p = &ep->peers[peer];
+	struct msg_paths *paths;
 
 	if (op->strip)
 		return true;
@@ -89,22 +121,23 @@ bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 	    op->room < ep->conf.stripe_min)
 		return false;
 	/* Without memory one path has to do. */
-	if (!p->paths)
-		p->paths = make_paths(ep, peer);
-	if (p->paths)
+	paths = paths_now(ep, peer);
+	if (paths)
 		op->strip = calloc(1, sizeof(*op->strip));
 	if (!op->strip)
 		return false;
 	list_add_tail(&op->strip->link, &ep->strips);
-	stripe_begin(&p->paths->conf, &p->paths->state, &op->strip->msg, msg_rdma_left(op));
+	op->strip->paths = paths;
+	paths->users++;
+	stripe_begin(&paths->conf, &paths->state, &op->strip->msg, msg_rdma_left(op));
 	return true;
 }
 
 /* 0: there is one; -EBUSY: not before others have arrived. */
 static int next_part(struct msg_ep *ep, struct msg_op *op)
 {
-	struct msg_paths *paths = paths_of(ep, op);
 	struct msg_strip *s = op->strip;
+	struct msg_paths *paths = s->paths;
 	struct msg_part *part;
 
 	if (s->part)
@@ -135,8 +168,7 @@ int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
 		err = next_part(ep, op);
 		if (err)
 			break;
-		n = msg_tx_part(ep, op, s->left, s->part,
-				paths_of(ep, op)->way[s->part->piece.path], &err);
+		n = msg_tx_part(ep, op, s->left, s->part, s->paths->way[s->part->piece.path], &err);
 		if (err)
 			break;
 		s->part->posted++;
@@ -152,6 +184,7 @@ void msg_stripe_end(struct msg_ep *ep, struct msg_op *op)
 	if (op->strip->part && !op->strip->part->posted)
 		part_free(ep, op->strip->part);
 	list_del(&op->strip->link);
+	leave(ep, op->strip->paths);
 	free(op->strip);
 	op->strip = NULL;
 }
@@ -162,14 +195,17 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
 {
 	struct msg_op *op = part->op;
 	struct msg_strip *s = op->strip;
-	struct msg_paths *paths = paths_of(ep, op);
+	struct msg_paths *paths = s->paths;
 
 	part->posted--;
 	if (!part->posted && s->part != part) {
 		if (!err) {
 			stripe_done(&paths->conf, &paths->state, &s->msg, &part->piece, part->began,
 				    util_now_ns());
-			paths->bytes[part->piece.path] += part->piece.bytes;
+			if (paths->old)
+				ep->peers[msg_rdma_peer(op)].paths->before += part->piece.bytes;
+			else
+				paths->bytes[part->piece.path] += part->piece.bytes;
 		}
 		part_free(ep, part);
 	}
@@ -194,10 +230,13 @@ bool msg_ep_paths(struct msg_ep *ep, uint32_t *peer, struct msg_path_stats *out)
 		if (!paths)
 			continue;
 		*out = (struct msg_path_stats){.ip = ep->peers[*peer].addr.ip,
-					       .paths = paths->conf.paths};
+					       .paths = paths->conf.paths,
+					       .addresses = paths->addresses,
+					       .before = paths->before};
 		for (uint32_t i = 0; i < out->paths; i++) {
 			out->weight[i] = paths->state.weight[i];
 			out->bytes[i] = paths->bytes[i];
+			out->to[i] = paths->ip[i];
 		}
 		found = true;
 	}
