@@ -18,11 +18,12 @@ carried() {
 		'.links[] | select(.name | test($re)) | .up.bytes'
 }
 
-# striped POLICY HOST HOST [NAME=VALUE]...: 32 MB each way between two hosts; what is said of paths, without
-# amounts, is in $said, one line per rank.
+# striped POLICY HOST HOST [NAME=VALUE]...: 32 MB each way between two hosts; what is said of paths is
+# in $said, one line per rank. Each rank reads what it receives: were some written, one
+# rank might move nearly all, and the other too little to be told the addresses meanwhile.
 striped() {
 	printf '%s\n' "$2" "$3" >"$tmp/hosts"
-	run env FI_WEFT_STATS=yes FI_WEFT_STRIPING="$1" "${@:4}" timeout 60 \
+	run env FI_WEFT_STATS=yes FI_WEFT_SPECULATE=no FI_WEFT_STRIPING="$1" "${@:4}" timeout 60 \
 		"$WEFT" run --lab "$name" -n 2 --order "file:$tmp/hosts" \
 		"$program" bibw -m 512K -i 16 -w 1 -W 4 -T 20
 	check_code 0
