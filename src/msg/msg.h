@@ -270,6 +270,9 @@ struct msg_path_stats {
 	double weight[STRIPE_PATHS_MAX]; /* as the policy has it: shares, or bytes per ns */
 	uint64_t bytes[STRIPE_PATHS_MAX];
 	uint64_t busy[STRIPE_PATHS_MAX]; /* ns in which something was under way */
+	uint32_t to[STRIPE_PATHS_MAX];   /* its address, by path; 0: of no interest */
+	uint32_t addresses; /* so many paths have some of their own, the others share them */
+	uint64_t before; /* bytes over the paths that were there before more addresses were known */
 };
 
 /* Of the first such peer from *peer on, which then is the next one's number. False: there is no

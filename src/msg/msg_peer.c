@@ -69,6 +69,7 @@ void msg_peers_free(struct msg_ep *ep)
 	for (uint32_t i = 0; i < ep->n_peers; i++) {
 		ibv_destroy_ah(ep->peers[i].ah);
 		msg_paths_free(ep, ep->peers[i].paths);
+		free(ep->peers[i].where);
 		msg_ledger_free(&ep->peers[i].ledger);
 	}
 	free(ep->peers);

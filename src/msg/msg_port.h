@@ -37,6 +37,9 @@ struct msg_port {
 	/* Whether nothing comes back over a way, as the device sees it, which then goes around it
 	 * by itself. NULL: it does not know. */
 	bool (*way_silent)(struct msg_ep *ep, uint32_t peer, void *way);
+	/* A message is about to be divided. True: ways() would make better ones than last time.
+	 * NULL: never. */
+	bool (*ways_news)(struct msg_ep *ep, uint32_t peer);
 
 	/* Sees each completion first. True: it was nobody else's business. NULL: no need. */
 	bool (*completed)(struct msg_ep *ep, const struct ibv_wc *wc);

@@ -25,12 +25,50 @@ static struct msg_paths *make_paths(struct msg_ep *ep, uint32_t peer)
 	paths->conf = ep->conf.stripe;
 	if (ep->port->ways(ep, peer, paths))
 		goto fail;
+	/* Of paths that may share links, some are enough; none of those that do not is left out. */
+	if (ep->conf.stripe_auto && msg_paths_distinct(paths))
+		paths->conf.batch = paths->conf.paths;
 	stripe_peer_init(&paths->conf, &paths->state, seed);
 	msg_use_open(ep, peer, paths);
 	return paths;
 fail:
 	msg_paths_free(ep, paths);
 	return NULL;
+}
+
+/* Messages that are under way keep those that they have. */
+static void retire(struct msg_ep *ep, struct msg_paths *paths)
+{
+	paths->old = true;
+	if (!paths->users)
+		msg_paths_free(ep, paths);
+}
+
+static void leave(struct msg_ep *ep, struct msg_paths *paths)
+{
+	if (!--paths->users && paths->old)
+		msg_paths_free(ep, paths);
+}
+
+static struct msg_paths *paths_now(struct msg_ep *ep, uint32_t peer)
+{
+	bool news = ep->port->ways_news && ep->port->ways_news(ep, peer);
+	struct msg_peer *p = &ep->peers[peer];
+	struct msg_paths *paths;
+
+	if (p->paths && !news)
+		return p->paths;
+	paths = make_paths(ep, peer);
+	if (!paths)
+		return p->paths;
+	if (p->paths) {
+		paths->before = p->paths->before;
+		for (uint32_t i = 0; i < p->paths->conf.paths; i++)
+			paths->before += p->paths->use.path[i].bytes;
+		retire(ep, p->paths);
+	}
+	p->paths = paths;
+	return paths;
 }
 
 /* ---- parts ---- */
@@ -64,6 +102,7 @@ void msg_strips_free(struct msg_ep *ep)
 
 	while ((s = list_first(&ep->strips, struct msg_strip, link))) {
 		list_del(&s->link);
+		leave(ep, s->paths);
 		free(s);
 	}
 	while ((part = ep->parts)) {
@@ -73,11 +112,6 @@ void msg_strips_free(struct msg_ep *ep)
 }
 
 /* ---- the communication scheduler ---- */
-
-static struct msg_paths *paths_of(struct msg_ep *ep, const struct msg_op *op)
-{
-	return ep->peers[msg_rdma_peer(op)].paths;
-}
 
 /* Nothing is lost on a path that was not used yet. */
 static uint64_t lost(struct msg_ep *ep, struct msg_peer *p)
@@ -115,6 +149,7 @@ bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 {
 	uint32_t peer = msg_rdma_peer(op);
 	struct msg_peer *p = &ep->peers[peer];
+	struct msg_paths *paths;
 
 	if (op->strip)
 		return true;
@@ -128,16 +163,17 @@ bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 	if (!op->strip_it || !ep->conf.stripe.policy || !ep->port->ways || !p->far)
 		return false;
 	/* Without memory one path has to do. */
-	if (!p->paths)
-		p->paths = make_paths(ep, peer);
-	if (p->paths)
+	paths = paths_now(ep, peer);
+	if (paths)
 		op->strip = calloc(1, sizeof(*op->strip));
 	if (!op->strip)
 		return false;
 	op->strip->op = op;
 	list_init(&op->strip->turn);
 	list_add_tail(&op->strip->link, &ep->strips);
-	stripe_begin(&p->paths->conf, &p->paths->state, &op->strip->msg, msg_rdma_left(op));
+	op->strip->paths = paths;
+	paths->users++;
+	stripe_begin(&paths->conf, &paths->state, &op->strip->msg, msg_rdma_left(op));
 	return true;
 }
 
@@ -155,8 +191,8 @@ static bool waits_turn(const struct msg_ep *ep, const struct msg_strip *s)
 /* 0: there is one; -EBUSY: not before others have arrived. */
 static int next_part(struct msg_ep *ep, struct msg_op *op)
 {
-	struct msg_paths *paths = paths_of(ep, op);
 	struct msg_strip *s = op->strip;
+	struct msg_paths *paths = s->paths;
 	struct msg_part *part;
 
 	if (s->part)
@@ -194,8 +230,7 @@ int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
 		err = next_part(ep, op);
 		if (err)
 			break;
-		n = msg_tx_part(ep, op, s->left, s->part,
-				paths_of(ep, op)->way[s->part->piece.path], &err);
+		n = msg_tx_part(ep, op, s->left, s->part, s->paths->way[s->part->piece.path], &err);
 		if (err)
 			break;
 		s->part->posted++;
@@ -230,13 +265,14 @@ void msg_stripe_end(struct msg_ep *ep, struct msg_op *op)
 	struct msg_part *part = op->strip->part;
 
 	if (part && !part->posted) {
-		stripe_forget(&paths_of(ep, op)->state, &op->strip->msg, &part->piece);
-		msg_use_end(&paths_of(ep, op)->use, part->piece.path, 0, util_now_ns());
+		stripe_forget(&op->strip->paths->state, &op->strip->msg, &part->piece);
+		msg_use_end(&op->strip->paths->use, part->piece.path, 0, util_now_ns());
 		ep->parts_out--;
 		part_free(ep, part);
 	}
 	list_del(&op->strip->turn);
 	list_del(&op->strip->link);
+	leave(ep, op->strip->paths);
 	free(op->strip);
 	op->strip = NULL;
 }
@@ -247,7 +283,7 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
 {
 	struct msg_op *op = part->op;
 	struct msg_strip *s = op->strip;
-	struct msg_paths *paths = paths_of(ep, op);
+	struct msg_paths *paths = s->paths;
 
 	part->posted--;
 	if (!part->posted && s->part != part) {
@@ -258,6 +294,8 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
 		if (err)
 			stripe_forget(&paths->state, &s->msg, &part->piece);
 		msg_use_end(&paths->use, part->piece.path, err ? 0 : part->piece.bytes, now);
+		if (paths->old && !err)
+			ep->peers[msg_rdma_peer(op)].paths->before += part->piece.bytes;
 		msg_use_show(ep, paths, now, end);
 		ep->parts_out--;
 		part_free(ep, part);
@@ -286,13 +324,16 @@ bool msg_ep_paths(struct msg_ep *ep, uint32_t *peer, struct msg_path_stats *out)
 		if (!paths)
 			continue;
 		*out = (struct msg_path_stats){.ip = ep->peers[*peer].addr.ip,
-					       .paths = paths->conf.paths};
+					       .paths = paths->conf.paths,
+					       .addresses = paths->addresses,
+					       .before = paths->before};
 		for (uint32_t i = 0; i < out->paths; i++) {
 			struct msg_live_path p = msg_use_path(paths, i, now);
 
 			out->weight[i] = p.weight;
 			out->bytes[i] = p.bytes;
 			out->busy[i] = p.busy;
+			out->to[i] = paths->ip[i];
 		}
 		found = true;
 	}

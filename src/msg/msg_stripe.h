@@ -2,8 +2,9 @@
  * paper on hot-spot avoidance. Which path takes what is up to a policy (src/stripe), which is asked
  * for pieces when there is something to send, and told when they have arrived.
  *
- * A path is a flow label: datagrams of another source port, which switches that hash flows send
- * another way. All of them belong to one RD queue pair, which keeps the order of messages to a peer
+ * A path is a pair of addresses, which are known to be others (msg_where.h), and a flow label:
+ * datagrams of another source port, which switches that hash flows may send another way, or may
+ * not. All of them belong to one RD queue pair, which keeps the order of messages to a peer
  * whatever path they take, so what ends a message (a write with immediate, or DONE) can go over any
  * of them; and which sends what is on a path that has fallen silent over another one.
  */
@@ -25,7 +26,19 @@ struct msg_paths {
 	struct stripe_peer state;
 	void *way[STRIPE_PATHS_MAX]; /* what the port's post() wants */
 	struct msg_use use;
+	uint32_t ip[STRIPE_PATHS_MAX]; /* the peer's address of each, in network order */
+	/* So many of them, the first, have addresses of their own. */
+	uint32_t addresses;
+	uint64_t before; /* bytes that have arrived over paths that these took the place of */
+	uint32_t users;  /* messages under way */
+	bool old;        /* to be freed with the last of them */
 };
+
+/* Known to be distinct; else some may be hashed onto the same way. */
+static inline bool msg_paths_distinct(const struct msg_paths *p)
+{
+	return p->addresses == p->conf.paths;
+}
 
 /* A message under way. */
 struct msg_strip {
@@ -34,8 +47,9 @@ struct msg_strip {
 	struct msg_op *op;
 	bool called; /* it is its turn */
 	struct stripe_msg msg;
-	struct msg_part *part; /* that was begun and is not all posted; NULL: none is */
-	uint64_t left;         /* of it */
+	struct msg_paths *paths; /* that it takes to its end */
+	struct msg_part *part;   /* that was begun and is not all posted; NULL: none is */
+	uint64_t left;           /* of it */
 };
 
 /* A piece of a message, of one work request or, where memory ends between, several. */

@@ -97,13 +97,15 @@ const struct util_tunable ofi_tunables[] = {
 			 "way, then by pull. single: never. Always: even, roundrobin, hsam, bss, "
 			 "pull or hop, over as many paths as FI_WEFT_PATHS and FI_WEFT_BATCH say, "
 			 "or as hop:12 or bss:12,3 does; weighted:4,2,1 with weights."},
-	[OFI_TUNE_PATHS] = {.name = "FI_WEFT_PATHS",
-			    .type = UTIL_TUNE_UINT,
-			    .def = "12",
-			    .min = 1,
-			    .max = STRIPE_PATHS_MAX,
-			    .help = "Paths to a peer. Each has a UDP source port of its own, which "
-				    "switches that hash flows may send another way."},
+	[OFI_TUNE_PATHS] =
+		{.name = "FI_WEFT_PATHS",
+		 .type = UTIL_TUNE_UINT,
+		 .def = "12",
+		 .min = 1,
+		 .max = STRIPE_PATHS_MAX,
+		 .help = "Paths to a peer: one for each pair of addresses, if hosts have "
+			 "several; the others have UDP source ports of their own, which "
+			 "switches that hash flows may send another way."},
 	[OFI_TUNE_BATCH] =
 		{.name = "FI_WEFT_BATCH",
 		 .type = UTIL_TUNE_UINT,
