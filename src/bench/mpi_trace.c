@@ -21,7 +21,7 @@ static void row(struct mp *mp, size_t size, double begin, double clock, double s
 		MP_INT("size", size),
 		MP_INT("message", mp->rows),
 		MP_REAL("at_s", begin - mp->start, 4),
-		MP_REAL("clock_s", clock, 4),
+		MP_REAL("seconds_since_1970", clock, 4),
 		MP_REAL("us", seconds * 1e6, 1),
 		MP_REAL("MBps", (double)size / seconds / 1e6, 3),
 	};
