@@ -41,7 +41,8 @@ Parts (all, if none is named), with minutes per round:
 
 Options:
   -r N            rounds (3)
-  -p "POLICY ..." to compare ($POLICIES)
+  -p "POLICY ..." to compare ($POLICIES);
+                  single is always there
   -u "POLICY ..." to judge: ours ($OURS)
   -a              drc: all steps, not only step 12 (one round takes an hour)
   -q              a short run: one round, few policies, less than a minute per part
@@ -80,6 +81,7 @@ done
 case ${rounds:-1} in *[!0-9]* | 0*) say "not a number of rounds: '$rounds'" && exit 2 ;; esac
 ours=${ours:-$(pick "$OURS" "${OURS%% *}")}
 policies=${policies:-$(pick "$POLICIES" 'single hsam:12')}
+case " $policies " in *" single "*) ;; *) policies="single $policies" ;; esac
 rounds=${rounds:-$(pick 3 1)}
 for program in "$WEFT" "$MPI_PERF"; do
 	[ -x "$program" ] || { say "no $program; build it first" && exit 1; }
@@ -103,7 +105,7 @@ mkdir -p "$out" || exit 1
 
 drc_once() { # LAB POLICY: MB/s per rank, of all and of the slowest, for each step
 	local step mean worst options=(--steps 12 -i "$(pick 6 2)" -w "$(pick 4 1)" -T "$(pick 25 12)")
-	[ $all_steps = no ] || options=(--steps 1-23 -W 2 -i 3 -w 2 -T 100)
+	[ $all_steps = no ] || options=(--steps 1-23 -W 2 -i "$(pick 3 1)" -w "$(pick 2 1)" -T "$(pick 100 25)")
 	key=$1
 	run "$2" "$1" 24 routing "$MPI_PERF" drc -m 1M "${options[@]}" --json || return
 	while read -r step mean worst; do
@@ -134,6 +136,7 @@ drc_plot() {
 		lines+="${lines:+, }'$out/stripe-drc.$p.dat' with linespoints title '$p'"
 	done
 	plot stripe-drc "$title, ecmp" "$unit" "set yrange [0:*]
+set key outside right
 set xlabel 'step'
 plot $lines, $(link_MBps) with lines lc 0 title 'the link'"
 }

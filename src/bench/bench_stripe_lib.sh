@@ -147,8 +147,10 @@ table() {
 }
 
 # target KEY POLICY RELATION LIMIT BASE [BASE-KEY]: the ratio of two policies, round by round, and
-# whether it is what is wanted; RELATION is >= or <=. What was not measured is not met.
+# whether it is what is wanted; RELATION is >= or <=. What could not be measured is not met; what
+# nobody wanted to compare with is left out.
 target() {
+	case " $policies $ours " in *" $5 "*) ;; *) return ;; esac
 	awk "$stats"'
 	$1 == key && $2 == policy { mine[$3] = $4 }
 	$1 == base_key && $2 == base { other[$3] = $4 }

@@ -119,10 +119,11 @@ function reaction(phase, old, new,   i, begun, count) {
 	}
 	return count + 0
 }
-$1 >= -2 && $1 < 0 { keep("before", $2) }
-$1 >= 0 && $1 < gone { keep("hot", $2) }
-$1 >= 1.5 && $1 < gone - 0.3 { keep("later", $2) }
-$1 >= gone { keep("cool", $2) }
+{ end = $1 + $2 / 1000 } # a message that is under way when things change has a part in both
+$1 >= -2 && end < 0 { keep("before", $2) }
+end >= 0 && $1 < gone { keep("hot", $2) }
+$1 >= 1.5 && end < gone { keep("later", $2) }
+end >= gone { keep("cool", $2) }
 $1 >= gone + 1.5 { keep("after", $2) }
 END {
 	printf "before\t%s\nfirst three\t%s\nlater\t%s\n", middle("before"), first("hot"), middle("later")
@@ -158,6 +159,8 @@ hotspot_plot() { # ROUTING POLICY...
 	done
 	[ -z "$lines" ] || plot "stripe-hotspot-$routing" "$title, $routing" "MB/s of each message" \
 		"set yrange [0:*]
+set xrange [-4:$((CROSS + 5))]
+set key outside right
 set xlabel 'seconds since the hot spot came; it goes after $CROSS'
 plot $lines, $(link_MBps) with lines lc 0 title 'the link'"
 }
@@ -196,7 +199,7 @@ part_hotspot() {
 
 # job NAME ORDER POLICY: in the background.
 job() {
-	command_of "$3" ecmp 12 "$2" "$MPI_PERF" alltoall -m 256K -i 1000 -w 2 -T "$(pick 12 5)" --json
+	command_of "$3" ecmp 12 "$2" "$MPI_PERF" drc --steps 6 -m 1M -i 1000 -w 2 -T "$(pick 12 4)" --json
 	background "${cmd[@]}" >"$tmp/job.$1" 2>"$tmp/err.$1"
 }
 
@@ -209,9 +212,8 @@ jobs_once() {
 		job_pids+=($!)
 	done
 	for name in "${@:3}"; do
-		if wait "${job_pids[0]}"; then
-			record "$1: job $name" "$2" "$(awk -v t="$(field p50_us "$tmp/job.$name")" \
-				'BEGIN { printf "%.4f", t ? 11 * 262144 / t : 0 }')"
+		if wait "${job_pids[0]}" && grep -q MBps "$tmp/job.$name"; then
+			record "$1: job $name" "$2" "$(field MBps "$tmp/job.$name")"
 		else
 			say "$1: $2: job $name failed: $(tail -n 3 "$tmp/err.$name")"
 			failed=1
@@ -223,8 +225,8 @@ jobs_once() {
 
 part_jobs() {
 	local p name
-	begin jobs MB/s "two jobs, 12 hosts each, every other host, MPI_Alltoall of 256 KB, under ecmp:
-# what each rank sends per second; the link: $(link_MBps) MB/s"
+	begin jobs MB/s "two jobs, 12 hosts each, every other host, displaced ring of 1 MB, step 6, under ecmp:
+# bandwidth per rank; the link: $(link_MBps) MB/s"
 	lab_up ecmp "$TREE_24" ecmp || return
 	hosts a h{0..22..2} >/dev/null
 	hosts b h{1..23..2} >/dev/null
