@@ -142,7 +142,8 @@ plot $lines, $(link_MBps) with lines lc 0 title 'the link'"
 }
 
 part_drc() {
-	local routings routing p
+	local routings routing p limit=$limit
+	[ $all_steps = no ] || limit=240
 	routings=$(pick 'ecmp random:1 lmc:4' ecmp)
 	begin drc MB/s "displaced ring, 24 hosts, 1 MB: bandwidth per rank; the link: $(link_MBps) MB/s"
 	for routing in dmodk $routings; do
@@ -253,6 +254,7 @@ part_sim() {
 	local paths p key big='2;12,12;1,12;1,1'
 	begin sim usec "simulated, time of the last round, rounds are seeds; links of 2000 MB/s, hosts of 1500"
 	busy='' # which does not matter here
+	local limit=400 # of 1,024 hosts a simulation takes some seconds, beside others a minute
 	for ((round = 1; round <= rounds; round++)); do
 		for paths in $(pick 'hashed distinct' hashed); do
 			sim_once "24 drc $paths" --pgft "$big" --ranks 24 --cps drc:12 --bytes 1M \

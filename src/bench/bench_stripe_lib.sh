@@ -62,7 +62,7 @@ run() {
 	command_of "$@"
 	say "${key:+$key, }$1${round:+, round $round}"
 	bounded "${cmd[@]}" >"$tmp/out" 2>"$tmp/err" || {
-		say "$key: $1: failed ($?): $(grep -v '^weft\[' "$tmp/err" | tail -n 3)"
+		say "$key: $1: failed ($?): $(grep -v '^weft\[\|^-*$' "$tmp/err" | head -n 5)"
 		failed=1
 		return 1
 	}
