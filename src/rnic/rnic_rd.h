@@ -492,6 +492,9 @@ void rnic_rd_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m);
 void rnic_rd_number(struct rnic_rd_peer *peer, unsigned int lane);
 /* One packet: its length. 0: nothing may go. */
 int rnic_rd_send_one(struct rnic_rd_path *path, uint64_t now);
+/* The same of a request of one short packet, if that is the next: it need not wait for room in the
+ * window, which data may fill that goes the other way than what it asks for. */
+int rnic_rd_send_brief(struct rnic_rd_path *path, uint64_t now);
 void rnic_rd_ack_in(struct rnic_rd_peer *peer, unsigned int lane, uint32_t next,
 		    const uint64_t *sack, unsigned int n);
 void rnic_rd_nak_in(struct rnic_rd_peer *peer, uint32_t psn, const struct wire_rd_nak *nak);

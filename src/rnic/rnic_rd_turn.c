@@ -65,6 +65,21 @@ static uint32_t go(struct rnic_rd_path *path, uint32_t bytes, uint64_t now)
 	return sent;
 }
 
+/* Requests do not wait behind the data of other paths. */
+static void brief(struct rnic_rd_path *path, uint64_t now)
+{
+	int sent = 0;
+
+	while (rnic_rd_io_ready(path->sock) && rnic_rd_send_brief(path, now) > 0)
+		sent++;
+	if (!sent)
+		return;
+	path->rd->tx_now = now;
+	rnic_rd_io_flush(path);
+	acks_ride(path->peer);
+	rnic_rd_path_arm(path);
+}
+
 static void serve(struct rnic_rd *rd, uint64_t now)
 {
 	uint32_t queued = rnic_rd_io_queued(rd);
@@ -134,8 +149,10 @@ void rnic_rd_turn(struct rnic_rd_path *path, uint64_t now)
 		go(path, SHORT, now);
 		if (list_empty(&path->turn))
 			return; /* that was all */
-	} else if (list_empty(&path->turn)) {
-		list_add_tail(&path->turn, &rd->turns);
+	} else {
+		brief(path, now);
+		if (list_empty(&path->turn))
+			list_add_tail(&path->turn, &rd->turns);
 	}
 	if (!hand_over(rd, bytes)) {
 		serve(rd, now);
