@@ -181,11 +181,19 @@ bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
  * the queue of its link. */
 #define PARTS_MOST 16
 
+/* ... but two on each path, where a message has more of them. */
+static uint32_t most(const struct msg_strip *s)
+{
+	uint32_t two = 2 * s->paths->conf.batch;
+
+	return two > PARTS_MOST ? two : PARTS_MOST;
+}
+
 /* Whether this message has to wait for its turn. Shares are all posted at once. */
 static bool waits_turn(const struct msg_ep *ep, const struct msg_strip *s)
 {
 	return s->msg.piece && !s->part &&
-	       (ep->parts_out >= PARTS_MOST || (!s->called && !list_empty(&ep->turns)));
+	       (ep->parts_out >= most(s) || (!s->called && !list_empty(&ep->turns)));
 }
 
 /* 0: there is one; -EBUSY: not before others have arrived. */
@@ -253,7 +261,7 @@ static void call_next(struct msg_ep *ep)
 {
 	struct msg_strip *s;
 
-	while (ep->parts_out < PARTS_MOST && (s = list_first(&ep->turns, struct msg_strip, turn))) {
+	while ((s = list_first(&ep->turns, struct msg_strip, turn)) && ep->parts_out < most(s)) {
 		list_del(&s->turn);
 		s->called = true;
 		msg_rdma_go_on(ep, s->op);
