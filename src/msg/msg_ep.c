@@ -300,6 +300,7 @@ static int send_message(struct msg_ep *ep, struct msg_op *op)
 	int err;
 
 	op->strip_it = strip;
+	msg_stripe_begun(ep, op);
 	switch (msg_choose(len, eager_max, !ep->conf.write, rtr && !read)) {
 	case MSG_BY_EAGER:
 		err = send_eager(ep, op);

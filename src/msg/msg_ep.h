@@ -80,7 +80,6 @@ struct msg_peer {
 	bool dead;
 	bool far;                 /* a trip to it takes longer than to copy eager_far bytes */
 	bool hot;                 /* it has its long messages divided */
-	struct stripe_auto crowd; /* whether the first path to it is crowded */
 	bool unsure;              /* RD: it is not known whether all that was posted has arrived */
 	struct msg_ledger ledger; /* of tagged messages to it */
 };
@@ -173,11 +172,12 @@ struct msg_ep {
 	struct msg_tx *tx, *tx_free;
 	struct msg_part *parts, *part_free; /* of striped messages: all, and those to be used */
 	struct list_head strips;
-	struct list_head turns;  /* those that have more to send, and others are before them */
-	uint32_t parts_out;      /* pieces under way, of all messages */
-	struct msg_live *live;   /* NULL: nothing is shown */
-	struct msg_owns owns;    /* RD: own addresses, ... */
-	struct msg_scout *scout; /* ... and what tries peers'; NULL: none are tried */
+	struct list_head turns;   /* those that have more to send, and others are before them */
+	uint32_t parts_out;       /* pieces under way, of all messages */
+	struct stripe_auto crowd; /* whether the network is crowded */
+	struct msg_live *live;    /* NULL: nothing is shown */
+	struct msg_owns owns;     /* RD: own addresses, ... */
+	struct msg_scout *scout;  /* ... and what tries peers'; NULL: none are tried */
 	uint8_t *tx_data;
 	struct ibv_mr *tx_mr;
 

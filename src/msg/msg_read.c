@@ -37,6 +37,7 @@ void msg_read_done(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p)
 	msg_id_free(ep, op);
 	op->phase = MSG_PHASE_NONE;
 	op->len = op->room;
+	msg_stripe_arrived(ep, op);
 	msg_done(ep, op, 0);
 }
 

@@ -113,27 +113,34 @@ void msg_strips_free(struct msg_ep *ep)
 
 /* ---- the communication scheduler ---- */
 
-/* Nothing is lost on a path that was not used yet. */
-static uint64_t lost(struct msg_ep *ep, struct msg_peer *p)
-{
-	struct weftdv_path path;
-
-	return msg_verbs_dv()->query_path(ep->qp, p->ah, p->addr.qpn, &path) ? 0 : path.lost;
-}
-
 bool msg_stripe_asks(struct msg_ep *ep, uint32_t peer, uint64_t len)
 {
 	struct msg_peer *p = &ep->peers[peer];
+	struct weftdv_rd_stats rd;
 
 	if (!ep->conf.stripe.policy || !ep->port->ways || !p->far || len < ep->conf.stripe_min)
 		return false;
-	return !ep->conf.stripe_auto || stripe_auto(&p->crowd, lost(ep, p));
+	if (!ep->conf.stripe_auto)
+		return true;
+	return !msg_verbs_dv()->query_rd(ep->qp, &rd) &&
+	       stripe_auto(&ep->crowd, rd.sent, rd.resent);
+}
+
+void msg_stripe_begun(struct msg_ep *ep, struct msg_op *op)
+{
+	op->posted = ep->conf.stripe_auto && op->room >= ep->conf.stripe_min ? util_now_ns() : 0;
+}
+
+void msg_stripe_arrived(struct msg_ep *ep, const struct msg_op *op)
+{
+	if (op->posted)
+		stripe_auto_done(&ep->crowd, op->strip_it, op->room, op->posted, util_now_ns());
 }
 
 /* What the other one has said, or we would say. */
 static bool is_hot(const struct msg_ep *ep, const struct msg_peer *p)
 {
-	return p->hot || p->crowd.left || (ep->conf.stripe.policy && !ep->conf.stripe_auto);
+	return p->hot || ep->crowd.left || (ep->conf.stripe.policy && !ep->conf.stripe_auto);
 }
 
 /* Data that is written holds up what is sent later to the same peer until the slowest path has
@@ -158,7 +165,7 @@ bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 	/* Of a message the sender has decided, unless the way there is crowded, too. */
 	if (op->kind == MSG_OP_READ || op->kind == MSG_OP_WRITE)
 		op->strip_it = msg_stripe_asks(ep, peer, op->room);
-	else if (op->kind == MSG_OP_RECV && op->room >= ep->conf.stripe_min && p->crowd.left)
+	else if (op->kind == MSG_OP_RECV && op->room >= ep->conf.stripe_min && ep->crowd.left)
 		op->strip_it = true;
 	if (!op->strip_it || !ep->conf.stripe.policy || !ep->port->ways || !p->far)
 		return false;

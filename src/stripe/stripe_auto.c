@@ -1,32 +1,111 @@
 #include "stripe_auto.h"
 
-static bool divide(struct stripe_auto *a)
+#define HOLD_MOST (64 * STRIPE_AUTO_HOLD)
+#define CALM      8 /* times that little was lost, after which the rest is forgotten */
+
+static double rate_of(const struct stripe_auto_pace *p)
 {
-	a->span = a->span ? 2 * a->span : STRIPE_AUTO_FIRST;
-	if (a->span > STRIPE_AUTO_MOST)
-		a->span = STRIPE_AUTO_MOST;
-	a->left = a->span - 1;
-	a->calm = 0;
-	return true;
+	return p->ns ? (double)p->bytes / (double)p->ns : 0;
 }
 
-bool stripe_auto(struct stripe_auto *a, uint64_t lost)
+/* What undivided messages reach. Some between two spans tell less than many. */
+static void learn_single(struct stripe_auto *a)
 {
-	bool more = lost > a->lost;
+	double now = rate_of(&a->single);
 
+	if (now > 0)
+		a->rate = a->rate > 0 ? (3 * a->rate + now) / 4 : now;
+	a->single = (struct stripe_auto_pace){0};
+}
+
+static void divide(struct stripe_auto *a)
+{
+	learn_single(a);
+	a->divided = (struct stripe_auto_pace){0};
+	a->trial = !a->span;
+	a->left = a->trial ? STRIPE_AUTO_TRIAL : a->span;
+	a->calm = 0;
+}
+
+/* A span is over. The next one begins at once, or some go undivided. */
+static void judge(struct stripe_auto *a)
+{
+	double with = rate_of(&a->divided);
+
+	/* Of neither it is certain that something has arrived by now. */
+	if (with > 0 && a->rate > 0 && with < STRIPE_AUTO_GAIN * a->rate) {
+		a->held = a->held ? 2 * a->held : STRIPE_AUTO_HOLD;
+		a->held = a->held < HOLD_MOST ? a->held : HOLD_MOST;
+		a->hold = a->held;
+		a->span = 0;
+		return;
+	}
+	a->held = 0;
+	if (a->trial) {
+		a->trial = false;
+		a->left = a->span = STRIPE_AUTO_FIRST;
+	} else {
+		a->span = 4 * a->span < STRIPE_AUTO_MOST ? 4 * a->span : STRIPE_AUTO_MOST;
+	}
+}
+
+/* Whether there is something to compare with. Of many messages that go at once most arrive at the
+ * end. */
+static bool is_known(const struct stripe_auto *a)
+{
+	return a->rate > 0 || a->single.n >= STRIPE_AUTO_KNOWN;
+}
+
+/* Packets from here on tell something. */
+static void look_from(struct stripe_auto *a, uint64_t sent, uint64_t lost)
+{
+	a->sent = sent;
 	a->lost = lost;
-	if (a->left) {
-		/* The last of them goes undivided. What is lost with it is seen by the next. */
-		return --a->left;
-	}
-	if (more)
-		return divide(a);
-	/* What was long ago is forgotten. */
-	if (++a->calm >= STRIPE_AUTO_FIRST) {
+}
+
+/* Enough were sent undivided. */
+static void look(struct stripe_auto *a, uint64_t sent, uint64_t lost)
+{
+	bool crowded = (lost - a->lost) * STRIPE_AUTO_LOST >= sent - a->sent;
+
+	if (crowded && !is_known(a))
+		return;
+	look_from(a, sent, lost);
+	if (crowded) {
+		divide(a);
+	} else if (++a->calm >= CALM) {
 		a->calm = 0;
-		a->span /= 2;
-		if (a->span < STRIPE_AUTO_FIRST)
-			a->span = 0;
+		a->span = 0;
+		a->held /= 2;
 	}
-	return false;
+}
+
+bool stripe_auto(struct stripe_auto *a, uint64_t sent, uint64_t lost)
+{
+	if (a->left) {
+		if (!--a->left)
+			judge(a);
+		look_from(a, sent, lost);
+	} else if (a->hold) {
+		a->hold--;
+		look_from(a, sent, lost);
+	} else if (sent - a->sent >= STRIPE_AUTO_SENT) {
+		look(a, sent, lost);
+	}
+	return a->left;
+}
+
+void stripe_auto_done(struct stripe_auto *a, bool divided, uint64_t bytes, uint64_t began,
+		      uint64_t now)
+{
+	struct stripe_auto_pace *p = divided ? &a->divided : &a->single;
+
+	if (began < a->until)
+		began = a->until;
+	if (now > began) {
+		p->ns += now - began;
+		a->until = now;
+	}
+	p->bytes += bytes;
+	p->n++;
 }

@@ -1,8 +1,11 @@
-/* Whether messages to a peer are worth dividing: packets that the network loses on the one path
- * that they would otherwise take say that it is crowded. So nothing changes where it is not.
+/* Whether messages are worth dividing. Where the network loses more than a few of the packets that
+ * take a single path, it is crowded somewhere; elsewhere nothing changes. Whether it helps is then
+ * measured: some messages are divided, and if these do not move faster than the ones before did, it
+ * is left alone for a while, which becomes longer each time.
  *
- * While messages are divided that path says little, so after some of them one goes undivided, to
- * see whether it still is; the longer it has been so, the rarer. Pure.
+ * After many divided messages some go undivided, to see whether packets are still lost; the longer
+ * they were, the rarer. It is one decision for all peers: divided and undivided messages get into
+ * each other's way. Pure.
  */
 #ifndef WEFT_STRIPE_AUTO_H
 #define WEFT_STRIPE_AUTO_H
@@ -10,17 +13,38 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STRIPE_AUTO_FIRST 64   /* messages that are divided after a loss, ... */
-#define STRIPE_AUTO_MOST  1024 /* ... and after many */
+#define STRIPE_AUTO_SENT  1024 /* packets are enough to tell, ... */
+#define STRIPE_AUTO_LOST  100  /* ... if one of so many is lost */
+#define STRIPE_AUTO_TRIAL 64   /* messages that are divided to see whether it helps, ... */
+#define STRIPE_AUTO_KNOWN 32   /* after so many undivided ones to compare with */
+#define STRIPE_AUTO_FIRST 256  /* ... then, if it does, ... */
+#define STRIPE_AUTO_MOST  4096 /* ... and after many of these */
+#define STRIPE_AUTO_HOLD  64   /* that are not, after it was of no use; many more at last */
+#define STRIPE_AUTO_GAIN  1.15 /* what it has to gain */
 
-struct stripe_auto {
-	uint64_t lost; /* packets, when last asked */
-	uint32_t span; /* so many messages are divided after the next loss; 0: nothing was lost */
-	uint32_t left; /* of them */
-	uint32_t calm; /* undivided messages without a loss, since the last */
+/* Bytes that have arrived, and the time in which there was something under way. */
+struct stripe_auto_pace {
+	uint64_t bytes, ns;
+	uint32_t n; /* messages */
 };
 
-/* For each long message: `lost` packets on the undivided path so far. True: divide it. */
-bool stripe_auto(struct stripe_auto *a, uint64_t lost);
+struct stripe_auto {
+	uint64_t sent, lost;            /* packets, when they last told something */
+	uint32_t span;                  /* so many are divided after the next loss; 0: as a trial */
+	uint32_t left;                  /* of them */
+	bool trial;                     /* the present span is one */
+	uint32_t hold, held;            /* losses say nothing for so many; were, the last time */
+	uint32_t calm;                  /* times in a row that little was lost */
+	uint64_t until;                 /* time is counted up to here */
+	struct stripe_auto_pace single; /* since the last span of divided ones */
+	struct stripe_auto_pace divided; /* of this one */
+	double rate;                     /* of undivided ones; 0: not known */
+};
+
+/* For each long message: packets so far, and those of them that were lost. True: divide it. */
+bool stripe_auto(struct stripe_auto *a, uint64_t sent, uint64_t lost);
+/* One has arrived, all of it. */
+void stripe_auto_done(struct stripe_auto *a, bool divided, uint64_t bytes, uint64_t began,
+		      uint64_t now);
 
 #endif
