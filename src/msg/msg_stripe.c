@@ -71,6 +71,38 @@ static struct msg_paths *paths_now(struct msg_ep *ep, uint32_t peer)
 	return paths;
 }
 
+/* Asking the device takes its lock, for each path. */
+#define WATCH_EVERY (20 * UTIL_NS_PER_MS)
+/* A silent way is tried again after that long, and later and later. */
+#define DOWN_FIRST (500 * UTIL_NS_PER_MS)
+#define DOWN_MOST  (16 * UTIL_NS_PER_S)
+
+/* The device sends what is on a silent way over another one; no more is given to it for a while. */
+static void watch_ways(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths, uint64_t now)
+{
+	if (!ep->port->way_silent || now - paths->watched < WATCH_EVERY)
+		return;
+	paths->watched = now;
+	for (uint32_t i = 0; i < paths->conf.paths; i++) {
+		bool silent = ep->port->way_silent(ep, peer, paths->way[i]);
+
+		if (paths->state.down[i]) {
+			if (now >= paths->down_until[i])
+				stripe_heal(&paths->conf, &paths->state, i);
+		} else if (silent) {
+			/* Not long ago it was so, too. */
+			if (now - paths->down_until[i] < paths->down_for[i])
+				paths->down_for[i] *= 2;
+			else
+				paths->down_for[i] = DOWN_FIRST;
+			if (paths->down_for[i] > DOWN_MOST)
+				paths->down_for[i] = DOWN_MOST;
+			paths->down_until[i] = now + paths->down_for[i];
+			stripe_down(&paths->conf, &paths->state, i);
+		}
+	}
+}
+
 /* ---- parts ---- */
 
 static struct msg_part *part_new(struct msg_ep *ep)
@@ -180,6 +212,7 @@ bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 	list_add_tail(&op->strip->link, &ep->strips);
 	op->strip->paths = paths;
 	paths->users++;
+	watch_ways(ep, peer, paths, util_now_ns());
 	stripe_begin(&paths->conf, &paths->state, &op->strip->msg, msg_rdma_left(op));
 	return true;
 }
@@ -311,6 +344,7 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
 		msg_use_end(&paths->use, part->piece.path, err ? 0 : part->piece.bytes, now);
 		if (paths->old && !err)
 			ep->peers[msg_rdma_peer(op)].paths->before += part->piece.bytes;
+		watch_ways(ep, msg_rdma_peer(op), paths, now);
 		msg_use_show(ep, paths, now, end);
 		ep->parts_out--;
 		part_free(ep, part);

@@ -15,8 +15,6 @@ struct msg_use {
 	uint32_t shown;                              /* as this peer; UINT32_MAX: not at all */
 	uint64_t last;                               /* when */
 	uint32_t peer;                               /* of the endpoint */
-	uint32_t silent;                             /* paths that the device goes around */
-	uint64_t asked;                              /* when it was asked for that */
 };
 
 /* A piece is given to a path; it has arrived, or (0 bytes) will not. */

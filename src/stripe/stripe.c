@@ -198,6 +198,12 @@ void stripe_peer_init(const struct stripe_conf *c, struct stripe_peer *p, uint64
 	c->policy->init(c, p);
 }
 
+void stripe_down(const struct stripe_conf *c, struct stripe_peer *p, uint32_t path)
+{
+	if (path < c->paths)
+		p->down[path] = true;
+}
+
 void stripe_heal(const struct stripe_conf *c, struct stripe_peer *p, uint32_t path)
 {
 	if (path >= c->paths || !p->down[path])

@@ -159,6 +159,8 @@ void stripe_failed(const struct stripe_conf *c, struct stripe_peer *p, struct st
 		   const struct stripe_piece *piece);
 /* It has not, and what becomes of the message is of no interest any more. */
 void stripe_forget(struct stripe_peer *p, struct stripe_msg *m, const struct stripe_piece *piece);
+/* A path does not work: no pieces for it. What is under way there comes by itself, or fails. */
+void stripe_down(const struct stripe_conf *c, struct stripe_peer *p, uint32_t path);
 /* A path that was down may be tried again. */
 void stripe_heal(const struct stripe_conf *c, struct stripe_peer *p, uint32_t path);
 

@@ -7,7 +7,7 @@
 struct link {
 	struct rd_egress g;
 	uint64_t now, sent, worst, idle;
-	double queued;
+	double queued, stuck; /* the second is part of the first, and does not leave */
 	double rate;
 	double bucket, tokens; /* what may leave at once after a pause; what of it there is */
 };
@@ -17,10 +17,12 @@ static void pass(struct link *l, uint64_t ns)
 	double out = l->tokens + l->rate * (double)ns / MS;
 
 	l->tokens = 0;
-	if (out > l->queued) {
-		l->idle += (uint64_t)((out - l->queued) / l->rate * MS);
-		l->tokens = out - l->queued < l->bucket ? out - l->queued : l->bucket;
-		out = l->queued;
+	if (out > l->queued - l->stuck) {
+		double over = out - (l->queued - l->stuck);
+
+		l->idle += (uint64_t)(over / l->rate * MS);
+		l->tokens = over < l->bucket ? over : l->bucket;
+		out = l->queued - l->stuck;
 	}
 	l->queued -= out;
 	l->now += ns;
@@ -130,6 +132,30 @@ static void test_bucket(void **state)
 	}
 }
 
+/* What a neighbour that does not answer leaves in the queue holds up the others for some
+ * milliseconds; and again when there is more of it. It counts again when it leaves. */
+static void test_stuck(void **state)
+{
+	struct link l = {.rate = 12500, .now = 1};
+
+	(void)state;
+	run(&l, 100 * MS, 50000);
+	for (int i = 0; i < 3; i++) {
+		l.stuck += 100000;
+		l.queued += 100000;
+		rd_egress_put(&l.g, 100000);
+		run(&l, 200 * MS, 50000);
+		assert_true(l.idle < 30 * MS);
+		run(&l, 200 * MS, 50000);
+		assert_true(l.idle < 5 * MS);
+	}
+	l.queued -= l.stuck;
+	l.stuck = 0;
+	run(&l, 200 * MS, 50000);
+	assert_true(l.idle < 5 * MS);
+	assert_true(l.worst < 64 * 1024);
+}
+
 /* Answers stay in bounds for whatever the kernel says. */
 static void test_extremes(void **state)
 {
@@ -155,6 +181,7 @@ int main(void)
 		cmocka_unit_test(test_finds_rate), cmocka_unit_test(test_follows),
 		cmocka_unit_test(test_open),       cmocka_unit_test(test_pauses),
 		cmocka_unit_test(test_bucket),     cmocka_unit_test(test_extremes),
+		cmocka_unit_test(test_stuck),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
  * of its own, because a process looks for the device once. */
 #include <arpa/inet.h>
 #include <net/if.h>
-#include "rig.h"
+#include "rig_rd.h"
 #include "rnic_ctx.h"
 #include "rnic_qp.h"
 
@@ -281,6 +281,56 @@ static void several_ud(int sock, void *arg)
 	pair_close(&p);
 }
 
+/* All addresses of a peer are asked at once, under one name: each answer is for the way that it
+ * came by. */
+static void several_rd(int sock, void *arg)
+{
+	enum { N = 12 };
+	struct rd_pair p;
+	struct way w[N];
+	char addrs[N * 16] = "", ip[16];
+	int at_char = 0;
+
+	(void)sock;
+	(void)arg;
+	for (int i = 0; i < N; i++)
+		at_char += snprintf(addrs + at_char, sizeof(addrs) - (size_t)at_char,
+				    "%s127.0.0.%d", i ? "," : "", i + 2);
+	setenv("WEFT_ADDR", addrs, 1);
+	setenv("WEFT_RD_SHM", "off", 1);
+	rd_pair_open(&p, NULL, NULL);
+	for (int i = 0; i < N; i++) {
+		struct rig_addr b;
+		struct ibv_ah_attr attr = {.is_global = 1, .port_num = 1};
+
+		snprintf(ip, sizeof(ip), "127.0.0.%d", i + 2);
+		b = at(&p.b, ip);
+		attr.grh = (struct ibv_global_route){
+			.dgid = b.gid, .sgid_index = (uint8_t)i, .hop_limit = 64};
+		w[i] = (struct way){.from = &p.a, .to = b, .qkey = p.a.o.qkey};
+		w[i].ah = rnic_create_ah(p.rig.pd, &attr);
+		CHECK(w[i].ah);
+	}
+	for (int i = 0; i < N; i++)
+		rd_post(&w[i], IBV_WR_RDMA_WRITE, (uint64_t)i, 0, 1000, (size_t)i * 1000);
+	for (int i = 0; i < N; i++) {
+		struct ibv_wc wc;
+
+		CHECK(wait_wc(p.a.scq, &wc, RIG_WAIT));
+		CHECK_0(wc.status);
+	}
+	CHECK_EQ(rd_stats(&p.a).peers, 1);
+	CHECK_EQ(rd_stats(&p.b).peers, 1);
+	for (int i = 0; i < N; i++) {
+		struct weftdv_path path;
+
+		CHECK_0(rnic_query_path(p.a.qp, w[i].ah, w[i].to.qpn, &path));
+		CHECK_EQ(path.completions, 1);
+		way_free(&w[i]);
+	}
+	rd_pair_close(&p);
+}
+
 /* By LID alone: the low half of the address, within our /16. */
 static void by_lid(int sock, void *arg)
 {
@@ -323,6 +373,7 @@ static void test_addresses(void **state)
 	(void)state;
 	in_process(several);
 	in_process(several_ud);
+	in_process(several_rd);
 	in_process(by_lid);
 }
 
