@@ -111,8 +111,7 @@ struct msg_op {
 	uint32_t peer_id;        /* and by which we name the peer's */
 	uint32_t pending;        /* work requests under way */
 	struct msg_strip *strip; /* NULL: it goes over one path */
-	unsigned int next;       /* of the remote pieces, the next to be read or written ... */
-	uint64_t off;            /* ... and how much of it has been */
+	struct msg_share *share; /* of a receive: what has come over each path; NULL: nothing has */
 	struct msg_hold hold[MSG_IOV];
 };
 
