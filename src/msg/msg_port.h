@@ -37,8 +37,8 @@ struct msg_port {
 	int (*post_recv)(struct msg_ep *ep, struct ibv_recv_wr *wr);
 
 	/* Fills in paths->way for paths->conf.paths ways to a peer, or fewer, which the conf then
-	 * says. 0 or -errno, and ways_free() is called either way; -EAGAIN: not yet. NULL: there
-	 * is one way only. */
+	 * says. 0 or -errno, and ways_free() is called either way; -EAGAIN: not yet; -EOPNOTSUPP:
+	 * there will never be more than one. NULL: the same. */
 	int (*ways)(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths);
 	void (*ways_free)(struct msg_paths *paths);
 	/* Where ways are connections, which come up, fail and come up again (msg_path_up(),

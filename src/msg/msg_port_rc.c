@@ -137,7 +137,9 @@ static int rc_ways(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths)
 	paths->conf.paths = i;
 	if (paths->conf.batch > i)
 		paths->conf.batch = i;
-	return i < 2 ? -EOPNOTSUPP : 0;
+	if (i > 1)
+		return 0;
+	return most > 1 ? -ENOMEM : -EOPNOTSUPP;
 }
 
 static bool rc_way_up(const void *way)

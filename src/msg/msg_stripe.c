@@ -120,12 +120,13 @@ int msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 	bool is_long = op->room >= ep->conf.stripe_min;
 	int err;
 
-	if (op->strip || !ep->conf.stripe.policy || !ep->port->ways || !p->far || op->len ||
-	    !msg_rdma_len(op))
+	if (op->strip || !ep->conf.stripe.policy || !ep->port->ways || !p->far || p->alone ||
+	    op->len || !msg_rdma_len(op))
 		return 0;
 	if (!is_long && !(ep->port->connected && p->paths))
 		return 0;
 	err = p->paths ? 0 : make_paths(ep, peer);
+	p->alone = err == -EOPNOTSUPP;
 	if (err)
 		return err == -EAGAIN ? err : 0; /* one path has to do, without memory, too */
 	op->strip = calloc(1, sizeof(*op->strip));
