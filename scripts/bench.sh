@@ -3,7 +3,7 @@
 # namespaces on this machine, then MPI on Weft beside other stacks, with the targets as PASS
 # or MISS. Everything that it starts it also ends; every part has a time limit.
 #
-#   scripts/bench.sh [--quick] [--mpi | --no-mpi] [--hop] [--raw] [--no-pin] [--strict] [--out DIR]
+#   scripts/bench.sh [--quick] [--mpi | --no-mpi] [--stripe | --no-stripe] [--hop] [--raw] [--no-pin] [--strict] [--out DIR]
 set -uo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 
@@ -16,10 +16,12 @@ idle; of MPI latency and bandwidth, overlap of communication and computation, an
 Open MPI's own transports and libfabric's. Prints tables and leaves JSON (and SVG, where gnuplot is
 installed) in build/bench.
 
-  --quick     three minutes instead of fifteen
+  --quick     eight minutes instead of two hours
   --mpi       MPI only (src/bench/bench_mpi.sh measures single parts of it)
-  --no-mpi    without MPI: half a minute, or five
+  --no-mpi    without MPI and striping: half a minute, or five
   --fabric    fat trees only (src/bench/bench_fabric.sh)
+  --stripe    striping only (src/bench/bench_stripe.sh measures single parts of it)
+  --no-stripe without striping: three minutes, or fifteen
   --hop       a router namespace between the two hosts
   --raw       sockets only, without the software RNIC
   --no-pin    let the scheduler place the processes
@@ -28,16 +30,18 @@ installed) in build/bench.
 END
 }
 
-quick=no hop=no raw=no device=yes mpi=yes fabric=yes out=$top/build/bench
+quick=no hop=no raw=no device=yes mpi=yes fabric=yes stripe=yes out=$top/build/bench
 perf_options=() report_options=() args=()
 for ((i = 1; i <= $#; i++)); do
 	case ${!i} in
 	--quick) quick=yes ;;
 	--hop) hop=yes ;;
-	--raw) raw=yes mpi=no fabric=no ;;
-	--mpi) device=no fabric=no ;;
-	--fabric) device=no mpi=no ;;
-	--no-mpi) mpi=no ;;
+	--raw) raw=yes mpi=no fabric=no stripe=no ;;
+	--mpi) device=no fabric=no stripe=no ;;
+	--fabric) device=no mpi=no stripe=no ;;
+	--stripe) device=no mpi=no fabric=no ;;
+	--no-mpi) mpi=no stripe=no ;;
+	--no-stripe) stripe=no ;;
 	--no-pin) perf_options+=(--no-pin) ;;
 	--strict) report_options+=(--strict) ;;
 	--out)
@@ -293,12 +297,7 @@ same_host() {
 mpi_stacks() {
 	local json options=(-o "$out")
 	[ $quick = no ] || options+=(-q)
-	if [ ! -x "$BUILD/bin/weft-mpi-perf.openmpi" ] || ! command -v mpirun >/dev/null; then
-		echo "# MPI is left out: Weft was built without Open MPI, or it is gone (Debian:"
-		echo "# openmpi-bin libopenmpi-dev; then build again)"
-		echo
-		return
-	fi
+	has_mpi MPI || return
 	rm -f "$out"/mpi-*.json
 	WEFT_BUILD=$BUILD src/bench/bench_mpi.sh "${options[@]}" </dev/null &
 	client_pid=$!
@@ -316,6 +315,30 @@ fat_trees() {
 	echo "Fat trees: what weft fabric costs"
 	echo
 	WEFT_BUILD=$BUILD src/bench/bench_fabric.sh "${options[@]}" </dev/null || failed=1
+}
+
+# Whether MPI can be measured; says what is missing.
+has_mpi() {
+	[ -x "$BUILD/bin/weft-mpi-perf.openmpi" ] && command -v mpirun >/dev/null && return
+	echo "# $1 is left out: Weft was built without Open MPI, or it is gone (Debian:"
+	echo "# openmpi-bin libopenmpi-dev; then build again)"
+	echo
+	return 1
+}
+
+# Striping policies side by side, in labs and simulated.
+striping() {
+	local options=(-o "$out") json
+	[ $quick = no ] || options+=(-q)
+	has_mpi striping || return
+	rm -f "$out"/stripe-*
+	WEFT_BUILD=$BUILD src/bench/bench_stripe.sh "${options[@]}" </dev/null &
+	client_pid=$!
+	wait "$client_pid" || failed=1
+	client_pid=''
+	for json in "$out"/stripe-*.json; do
+		[ ! -s "$json" ] || files+=("$json")
+	done
 }
 
 # One document of all parts, made of whole documents.
@@ -461,7 +484,13 @@ main() {
 		mpi_stacks
 	fi
 	[ $fabric = no ] || fat_trees
-	if [ $device = no ] && [ $mpi = no ]; then
+	if [ $stripe = yes ]; then
+		echo "Striping policies side by side"
+		echo "labs, trees of network namespaces; $(nproc) cores, Linux $(uname -r)"
+		echo
+		striping
+	fi
+	if [ $device = no ] && [ $mpi = no ] && [ $stripe = no ]; then
 		[ $failed -eq 0 ]
 		exit
 	fi

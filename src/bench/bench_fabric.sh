@@ -3,6 +3,9 @@
 # fat-tree paper's figure 2. Tables, with the targets as PASS or MISS; JSON and, where gnuplot is
 # installed, SVG.
 set -uo pipefail
+bench=bench_fabric
+# shellcheck source=src/bench/bench_lib.sh
+. "$(dirname "$0")/bench_lib.sh"
 
 WEFT_BUILD=${WEFT_BUILD:-build}
 WEFT=$WEFT_BUILD/bin/weft
@@ -25,7 +28,7 @@ Exit status: 0 measured, 1 something could not be measured, 2 wrong usage.
 END
 }
 
-quick=no out=''
+out=''
 while getopts qo:h opt; do
 	case $opt in
 	q) quick=yes ;;
@@ -42,7 +45,6 @@ trap 'rm -rf "$tmp"' EXIT
 out=${out:-$tmp}
 failed=0
 
-say() { echo "bench_fabric: $*" >&2; }
 field() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$2"; }
 # verdict VALUE LIMIT: at most
 verdict() { awk -v v="$1" -v l="$2" 'BEGIN { print v <= l ? "PASS" : "MISS" }'; }
@@ -57,19 +59,6 @@ timed() {
 	"$@" >"$tmp/out" 2>"$tmp/err" || { failed=1 && cat "$tmp/err" >&2; }
 	end=$EPOCHREALTIME
 	awk -v a="$start" -v b="$end" 'BEGIN { printf "%.1f", (b - a) * 1000 }'
-}
-
-plot() { # FILE TITLE YLABEL [more gnuplot]
-	command -v gnuplot >/dev/null || return 0
-	gnuplot <<END || say "gnuplot could not draw $1.svg"
-set terminal svg size 900,600 noenhanced
-set output "$out/$1.svg"
-set title "$2"
-set ylabel "$3"
-set grid
-set key left top
-$4
-END
 }
 
 part_route() {

@@ -4,6 +4,9 @@
 # the targets as PASS or MISS. Labs that it makes it also takes down; every run has a time limit.
 set -uo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
+bench=bench_mpi
+# shellcheck source=src/bench/bench_lib.sh
+. "$top/src/bench/bench_lib.sh"
 
 usage() {
 	cat <<'END'
@@ -37,7 +40,7 @@ BUILD=${WEFT_BUILD:-$top/build}
 WEFT=$BUILD/bin/weft
 PERF=$BUILD/bin/weft-perf
 MPI_PERF=$BUILD/bin/weft-mpi-perf.openmpi
-rounds='' stacks='' quick=no out=''
+rounds='' stacks='' out=''
 while getopts r:s:qo:h c; do
 	case $c in
 	r) rounds=$OPTARG ;;
@@ -55,11 +58,8 @@ for program in "$WEFT" "$PERF" "$MPI_PERF"; do
 done
 
 tmp=$(mktemp -d)
-lab='' run_pid='' server_pid=''
-limit=120 # seconds for one run, with all that comes before and after it
+lab='' server_pid=''
 failed=0
-
-say() { echo "bench_mpi: $*" >&2; }
 
 lab_down() {
 	[ -z "$lab" ] || "$WEFT" lab down "$lab" >/dev/null
@@ -78,17 +78,6 @@ cleanup() {
 trap cleanup EXIT
 trap 'cleanup; exit 130' INT
 trap 'cleanup; exit 143' TERM
-
-# In the background, so that a signal to this script is not kept waiting.
-bounded() {
-	local result
-	timeout -k 5 "$limit" "$@" </dev/null &
-	run_pid=$!
-	wait "$run_pid"
-	result=$?
-	run_pid=''
-	return "$result"
-}
 
 # ---- stacks ----
 
@@ -202,18 +191,6 @@ begin() {
 	! is_busy || busy=(--busy)
 }
 
-# Whether others want the cores now, when nothing of ours runs: ten looks at who is runnable, each
-# of which sees this script.
-is_busy() {
-	local n=0 runnable i
-	for ((i = 0; i < 10; i++)); do
-		read -r _ _ _ runnable _ </proc/loadavg
-		n=$((n + ${runnable%/*}))
-		sleep 0.05
-	done
-	[ $n -gt 15 ]
-}
-
 next() { [ $((round++)) -lt "$most" ]; }
 
 # table NAME FILE...
@@ -228,9 +205,6 @@ table() {
 rtr_table() { [ ${#rtr_files[@]} -eq 0 ] || table "$series-rtr" "${rtr_files[@]}"; }
 
 # ---- parts ----
-
-# pick FULL QUICK
-pick() { if [ $quick = yes ]; then echo "$2"; else echo "$1"; fi; }
 
 part_wire() {
 	local rivals='tcp net rxm weft'

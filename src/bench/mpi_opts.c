@@ -13,12 +13,15 @@ const char mp_usage[] =
 	"Kinds, with the number of ranks:\n"
 	"  latency        2  half a round trip\n"
 	"  bw, bibw       2  windows of non-blocking messages, one way and both ways\n"
+	"  trace          2  messages one after another, a row for each, until -T is over\n"
 	"  pingpong-late  2  a ping-pong, and receives that come after the send: for the overhead\n"
 	"                    of speculation where it can not profit\n"
 	"  overlap        2  how much of a transfer is hidden by computation, see below\n"
 	"  progress       2  latency when one side makes no call of MPI for a delay\n"
 	"  exchange      >1  time per iteration of programs that compute and exchange\n"
+	"  drc           >1  displaced ring: in step k all send to rank + k, bandwidth per rank\n"
 	"  alltoall      >1  MPI_Alltoall in a loop\n"
+	"  allgather     >1  MPI_Allgather in a loop\n"
 	"  memory        >1  memory per process after a message to everyone\n"
 	"\n"
 	"Options:\n"
@@ -28,9 +31,11 @@ const char mp_usage[] =
 	"powers\n"
 	"                    of two (F: 2, or what the kind has)\n"
 	"  -T SECONDS        stop measuring after so long; iterations are cut to fit (120)\n"
-	"  -W N              messages in a window (64)\n"
+	"  -W N              messages in a window (64; drc: 4)\n"
+	"  --steps A[-B]     drc: only these steps (1 to ranks - 1)\n"
 	"  -d USEC           how far apart the early and the late side are (1000); exchange: what\n"
-	"                    computation is a multiple of (the time that an iteration takes without)\n"
+	"                    computation is a multiple of (the time that an iteration takes "
+	"without)\n"
 	"  --model N         exchange: only model 1 (receives first) or 2 (sends first)\n"
 	"  --test[=USEC]     call MPI_Test every so often during computation (20)\n"
 	"  --json            print JSON instead of a table\n"
@@ -58,11 +63,12 @@ const char mp_usage[] =
 	"Progress: left is what remains of the latency when the delay is over.\n"
 	"Exit status: 0 measured, 1 a message was wrong, 2 wrong usage.\n";
 
-enum { OPT_TEST = 256, OPT_MODEL, OPT_JSON };
+enum { OPT_TEST = 256, OPT_MODEL, OPT_STEPS, OPT_JSON };
 
 static const struct option options[] = {
 	{"test", optional_argument, NULL, OPT_TEST},
 	{"model", required_argument, NULL, OPT_MODEL},
+	{"steps", required_argument, NULL, OPT_STEPS},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -114,6 +120,20 @@ static int parse_sizes(const char *text, struct mp_opts *o)
 	return *end || o->min < 1 || o->max < o->min || o->factor == 1;
 }
 
+/* "12", "1-23" */
+static int parse_steps(const char *text, struct mp_opts *o)
+{
+	char first[16];
+	size_t n = strcspn(text, "-");
+
+	if (n >= sizeof(first))
+		return 1;
+	memcpy(first, text, n);
+	first[n] = '\0';
+	return parse_int(first, 1, 1000000, &o->first_step) ||
+	       parse_int(text[n] ? text + n + 1 : first, o->first_step, 1000000, &o->last_step);
+}
+
 /* Non-zero: the value is none. */
 static int parse_one(struct mp_opts *o, int c)
 {
@@ -132,6 +152,8 @@ static int parse_one(struct mp_opts *o, int c)
 		return parse_real(optarg, 0, 1e6, 1e-6, &o->delay);
 	case OPT_MODEL:
 		return parse_int(optarg, 1, 2, &o->model);
+	case OPT_STEPS:
+		return parse_steps(optarg, o);
 	case OPT_TEST:
 		o->test = 20e-6;
 		return optarg ? parse_real(optarg, 1, 1e6, 1e-6, &o->test) : 0;
@@ -155,8 +177,7 @@ int mp_opts_parse(struct mp_opts *o, int argc, char **argv, bool speaks)
 {
 	int c;
 
-	*o = (struct mp_opts){
-		.iterations = -1, .warmup = -1, .bound = 120, .delay = -1, .window = 64};
+	*o = (struct mp_opts){.iterations = -1, .warmup = -1, .bound = 120, .delay = -1};
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "i:w:m:T:W:d:h", options, NULL)) != -1) {
 		if (c == '?')

@@ -120,7 +120,7 @@ int mp_pingpong_late(struct mp *mp)
 
 static void post_window(const struct mp *mp, size_t size, bool sends, MPI_Request *r)
 {
-	for (int i = 0; i < mp->o.window; i++) {
+	for (int i = 0; i < mp_window(mp); i++) {
 		if (sends)
 			MPI_Isend(mp->out, (int)size, MPI_BYTE, !mp->rank, MP_TAG, MPI_COMM_WORLD,
 				  &r[i]);
@@ -140,11 +140,11 @@ static double window(struct mp *mp, size_t size, bool both)
 
 	if (both || mp->rank != 0) {
 		post_window(mp, size, false, r);
-		n += mp->o.window;
+		n += mp_window(mp);
 	}
 	if (both || mp->rank == 0) {
 		post_window(mp, size, true, r + n);
-		n += mp->o.window;
+		n += mp_window(mp);
 	}
 	MPI_Waitall(n, r, status);
 	if (mp->rank == 0)
@@ -176,7 +176,7 @@ static int stream(struct mp *mp, bool both)
 	int count = mp_sizes(mp, sizes), warm = mp_warmup(mp);
 
 	for (int i = 0; i < count; i++) {
-		double from, bytes = (double)sizes[i] * mp->o.window * (both ? 2 : 1);
+		double from, bytes = (double)sizes[i] * mp_window(mp) * (both ? 2 : 1);
 		int n;
 
 		MPI_Barrier(MPI_COMM_WORLD);

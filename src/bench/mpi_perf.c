@@ -14,15 +14,18 @@
 #define MB (1024 * KB)
 
 const struct mp_kind mp_kinds[] = {
-	{"latency", mp_latency, 2, 1, 4 * MB, 2, 1000, 20, 0},
-	{"bw", mp_bw, 2, 1, 4 * MB, 2, 100, 5, 0},
-	{"bibw", mp_bibw, 2, 1, 4 * MB, 2, 100, 5, 0},
-	{"pingpong-late", mp_pingpong_late, 2, 8, MB, 8, 500, 20, 1e-3},
-	{"overlap", mp_overlap, 2, 64 * KB, 8 * MB, 2, 10, 3, 1e-3},
-	{"progress", mp_progress, 2, 8 * KB, MB, 128, 15, 3, 1e-3},
-	{"exchange", mp_exchange, 0, 128 * KB, 128 * KB, 2, 50, 3, 0},
-	{"alltoall", mp_alltoall, 0, 8, 32 * KB, 8, 100, 5, 0},
-	{"memory", mp_memory, 0, 8, 8, 2, 1, 1, 0},
+	{"latency", mp_latency, 2, 1, 4 * MB, 2, 1000, 20, 0, 0},
+	{"bw", mp_bw, 2, 1, 4 * MB, 2, 100, 5, 0, 64},
+	{"bibw", mp_bibw, 2, 1, 4 * MB, 2, 100, 5, 0, 64},
+	{"trace", mp_trace, 2, MB, MB, 2, 100000, 1, 0, 0},
+	{"pingpong-late", mp_pingpong_late, 2, 8, MB, 8, 500, 20, 1e-3, 0},
+	{"overlap", mp_overlap, 2, 64 * KB, 8 * MB, 2, 10, 3, 1e-3, 0},
+	{"progress", mp_progress, 2, 8 * KB, MB, 128, 15, 3, 1e-3, 0},
+	{"exchange", mp_exchange, 0, 128 * KB, 128 * KB, 2, 50, 3, 0, 0},
+	{"drc", mp_drc, 0, MB, MB, 2, 10, 2, 0, 4},
+	{"alltoall", mp_alltoall, 0, 8, 32 * KB, 8, 100, 5, 0, 0},
+	{"allgather", mp_allgather, 0, 8, 32 * KB, 8, 100, 5, 0, 0},
+	{"memory", mp_memory, 0, 8, 8, 2, 1, 1, 0, 0},
 	{0},
 };
 
@@ -32,10 +35,14 @@ static const struct mp_kind *kind_of(const struct mp *mp)
 
 	while (k->name && strcmp(k->name, mp->o.kind) != 0)
 		k++;
-	if (k->name && (k->ranks ? mp->ranks == k->ranks : mp->ranks > 1))
+	if (k->name && (k->ranks ? mp->ranks == k->ranks : mp->ranks > 1) &&
+	    mp->o.last_step < mp->ranks)
 		return k;
 	if (mp->rank == 0 && !k->name)
 		fprintf(stderr, "weft-mpi-perf: there is no kind '%s'; try --help\n", mp->o.kind);
+	else if (mp->rank == 0 && mp->o.last_step >= mp->ranks)
+		fprintf(stderr, "weft-mpi-perf: %d ranks have no step %d\n", mp->ranks,
+			mp->o.last_step);
 	else if (mp->rank == 0)
 		fprintf(stderr, "weft-mpi-perf: %s needs %s ranks, not %d\n", k->name,
 			k->ranks ? "exactly 2" : "at least 2", mp->ranks);
@@ -66,12 +73,19 @@ static void *room(size_t bytes)
 	return p;
 }
 
+/* How many messages there is room for. Collectives need one for each rank, an exchange one to pack
+ * from; a ring has all of its window, so that each can be looked at. */
+static size_t slots(const struct mp *mp)
+{
+	if (mp->kind->ranks)
+		return 1;
+	return (size_t)(mp->kind->window ? mp_window(mp) : mp->ranks);
+}
+
 static void buffers(struct mp *mp)
 {
 	size_t sizes[MP_SIZES];
-	size_t largest = sizes[mp_sizes(mp, sizes) - 1];
-	/* Collectives need a message for each rank, an exchange one to pack from. */
-	size_t bytes = largest * (size_t)(mp->kind->ranks ? 1 : mp->ranks);
+	size_t bytes = sizes[mp_sizes(mp, sizes) - 1] * slots(mp);
 
 	mp->out = room(bytes);
 	mp->in = room(bytes);

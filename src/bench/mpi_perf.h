@@ -17,13 +17,14 @@ enum { MP_TAG = 1, MP_ACK = 2, MP_SIZES = 32, MP_WINDOW_MOST = 1024 };
 
 struct mp_opts {
 	const char *kind;
-	int iterations, warmup;  /* below 0: the kind's own */
-	size_t min, max, factor; /* sizes; max 0: the kind's own */
-	double bound;            /* seconds for everything */
-	double delay;            /* seconds; below 0: the kind's own */
-	double test;             /* seconds between calls of MPI_Test; 0: none */
-	int window;              /* messages on the way in bw and bibw */
-	int model;               /* of exchange; 0: both */
+	int iterations, warmup;    /* below 0: the kind's own */
+	size_t min, max, factor;   /* sizes; max 0: the kind's own */
+	double bound;              /* seconds for everything */
+	double delay;              /* seconds; below 0: the kind's own */
+	double test;               /* seconds between calls of MPI_Test; 0: none */
+	int window;                /* messages on the way; 0: the kind's own */
+	int first_step, last_step; /* of drc; 0: all */
+	int model;                 /* of exchange; 0: both */
 	bool json, help;
 };
 
@@ -50,6 +51,7 @@ struct mp_kind {
 	size_t min, max, factor;
 	int iterations, warmup;
 	double delay;
+	int window; /* messages; 0: it has none */
 };
 
 extern const struct mp_kind mp_kinds[]; /* ends with a name of NULL */
@@ -67,6 +69,9 @@ int mp_overlap(struct mp *mp);
 int mp_progress(struct mp *mp);
 int mp_exchange(struct mp *mp);
 int mp_alltoall(struct mp *mp);
+int mp_allgather(struct mp *mp);
+int mp_drc(struct mp *mp);
+int mp_trace(struct mp *mp);
 int mp_memory(struct mp *mp);
 double mp_memory_rss(void); /* MiB of this process */
 
@@ -88,6 +93,7 @@ void mp_work(const struct mp *mp, long units, MPI_Request *request);
 int mp_fit(const struct mp *mp, int wanted, double seconds, int rows);
 int mp_iterations(const struct mp *mp);
 int mp_warmup(const struct mp *mp);
+int mp_window(const struct mp *mp);
 double mp_delay(const struct mp *mp);
 int mp_sizes(const struct mp *mp, size_t sizes[MP_SIZES]);
 

@@ -88,6 +88,11 @@ int mp_warmup(const struct mp *mp)
 	return mp->o.warmup > 0 ? mp->o.warmup : mp->kind->warmup;
 }
 
+int mp_window(const struct mp *mp)
+{
+	return mp->o.window ? mp->o.window : mp->kind->window;
+}
+
 double mp_delay(const struct mp *mp)
 {
 	return mp->o.delay >= 0 ? mp->o.delay : mp->kind->delay;

@@ -36,6 +36,7 @@ int cli_env(int argc, char **argv);
 int cli_info(int argc, char **argv);
 int cli_lab(int argc, char **argv);
 int cli_fabric(int argc, char **argv);
+int cli_paths_watch(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_help(int argc, char **argv);
 

@@ -35,12 +35,13 @@ void cli_print_help(FILE *to)
 	      "  weft verbs ib_send_lat 127.0.0.1         ... and its client\n"
 	      "  weft lab up fat --pgft \"2;12,2;1,12;1,1\" a cluster of 24 hosts on this machine\n"
 	      "  weft run --lab fat -n 24 ./program       ... and an MPI program on it\n"
+	      "  weft paths                               which paths its messages take\n"
 	      "  weft fabric hsd --topology net --cps shift   hot spots of a real cluster\n"
 	      "\n"
 	      "Exit codes: 0 done; 1 what was run or examined failed; 2 wrong usage, or it\n"
 	      "can not be done here. Manual pages: weft(1), weft-verbs(1), weft-lab(1),\n"
-	      "weft-fabric(1), weft-run(1), weft-info(1), weft-perf(1), weft-mpi-perf(1),\n"
-	      "weft-tunables(7), weftdv(7), fi_weft(7).\n",
+	      "weft-fabric(1), weft-run(1), weft-paths(1), weft-info(1), weft-perf(1),\n"
+	      "weft-mpi-perf(1), weft-tunables(7), weftdv(7), fi_weft(7).\n",
 	      to);
 }
 

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "util_dir.h"
+
 /* ---- the directory of all labs ---- */
 
 /* What the user has chosen, or NULL. */
@@ -26,59 +28,6 @@ static const char *chosen(void)
 static int join(char path[PATH_MAX], const char *dir, const char *name)
 {
 	return snprintf(path, PATH_MAX, "%s/%s", dir, name) < PATH_MAX ? 0 : -ENAMETOOLONG;
-}
-
-/* Ours, and nobody else may put anything into it. */
-static bool is_ours(const char *path)
-{
-	struct stat st;
-
-	return !lstat(path, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-	       !(st.st_mode & (S_IWGRP | S_IWOTH));
-}
-
-/* Who we are on the machine: root of a user namespace is somebody there. */
-static uintmax_t machine_uid(void)
-{
-	uintmax_t inside, outside, n, uid = geteuid();
-	FILE *map = fopen("/proc/self/uid_map", "re");
-
-	while (map && fscanf(map, "%ju %ju %ju", &inside, &outside, &n) == 3) {
-		if (uid >= inside && uid - inside < n) {
-			uid = outside + (uid - inside);
-			break;
-		}
-	}
-	if (map)
-		fclose(map);
-	return uid;
-}
-
-/* Not XDG_RUNTIME_DIR: it is another one for cron than for a login, and goes at the logout,
- * which the lab survives. */
-static void default_path(char path[PATH_MAX])
-{
-	uintmax_t uid = machine_uid();
-
-	if (!uid)
-		snprintf(path, PATH_MAX, "/run/weft/lab");
-	else
-		snprintf(path, PATH_MAX, "/tmp/weft-%ju/lab", uid);
-}
-
-static int make_parents(char *path)
-{
-	for (char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
-		int ret;
-
-		if (slash)
-			*slash = '\0';
-		ret = mkdir(path, geteuid() ? 0700 : 0755) && errno != EEXIST ? -errno : 0;
-		if (slash)
-			*slash = '/';
-		if (ret || !slash)
-			return ret;
-	}
 }
 
 /* Between opening and locking it, somebody may have removed it, as empty. */
@@ -106,9 +55,11 @@ static int lock_for_a_while(int fd)
 
 static int open_and_lock(struct lab_dir *dir, bool make)
 {
+	int ret;
+
 	for (int tries = 0; tries < 100; tries++) {
-		if (make && make_parents(dir->path))
-			return -errno;
+		if (make && (ret = util_dir_make(dir->path, geteuid() ? 0700 : 0755)))
+			return ret;
 		dir->fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (dir->fd < 0)
 			return errno == ENOENT && !make ? 0 : -errno;
@@ -127,18 +78,6 @@ static int open_and_lock(struct lab_dir *dir, bool make)
 	return -EAGAIN;
 }
 
-/* In /tmp, and unlike what the user chose: nobody may swap it for another. */
-static bool is_above_ours(struct lab_dir *dir)
-{
-	char *slash = strrchr(dir->path, '/');
-	bool ours;
-
-	*slash = '\0';
-	ours = is_ours(dir->path);
-	*slash = '/';
-	return ours;
-}
-
 static int open_path(struct lab_dir *dir, bool make, struct lab_error *e)
 {
 	int ret = open_and_lock(dir, make);
@@ -151,7 +90,9 @@ static int open_path(struct lab_dir *dir, bool make, struct lab_error *e)
 			e, -ret,
 			"cannot use the directory %.150s: %s; WEFT_LAB_DIR can name another one",
 			dir->path, strerror(-ret));
-	if (dir->fd < 0 || (is_ours(dir->path) && (chosen() || is_above_ours(dir))))
+	/* In /tmp, and unlike what the user chose: nobody may swap it for another. */
+	if (dir->fd < 0 ||
+	    (util_dir_is_ours(dir->path) && (chosen() || util_dir_above_is_ours(dir->path))))
 		return 0;
 	lab_dir_close(dir);
 	return lab_fail(e, EPERM,
@@ -166,8 +107,10 @@ int lab_dir_open(struct lab_dir *dir, bool make, struct lab_error *e)
 	int ret = 0;
 
 	dir->fd = -1;
+	/* Not XDG_RUNTIME_DIR: it is another one for cron than for a login, and goes at the logout,
+	 * which the lab survives. */
 	if (!env)
-		default_path(dir->path);
+		util_dir_default("lab", dir->path);
 	else if (snprintf(dir->path, PATH_MAX, "%s", env) >= PATH_MAX)
 		ret = -ENAMETOOLONG;
 	if (ret)

@@ -111,6 +111,7 @@ struct msg_op {
 	uint32_t peer_id;        /* and by which we name the peer's */
 	uint32_t pending;        /* work requests under way */
 	struct msg_strip *strip; /* NULL: it goes over one path */
+	bool strip_it;           /* it is to be divided */
 	struct msg_share *share; /* of a receive: what has come over each path; NULL: nothing has */
 	struct msg_hold hold[MSG_IOV];
 };
@@ -150,7 +151,9 @@ struct msg_atomic_job {
 
 struct msg_ep_conf {
 	struct stripe_conf stripe; /* of long messages; no policy: over one path */
+	bool stripe_auto;          /* only where a single path is crowded */
 	uint64_t stripe_min;       /* those of so many bytes and more */
+	bool live;                 /* what their paths carry is shown (msg_live.h) */
 	uint32_t eager_max;        /* longer messages go by rendezvous */
 	uint32_t eager_far;  /* the same, over a network that is software; if more than eager_max */
 	uint32_t rx_buffers; /* of that length */
@@ -265,6 +268,10 @@ struct msg_path_stats {
 	uint32_t paths;
 	double weight[STRIPE_PATHS_MAX]; /* as the policy has it: shares, or bytes per ns */
 	uint64_t bytes[STRIPE_PATHS_MAX];
+	uint64_t busy[STRIPE_PATHS_MAX]; /* ns in which something was under way */
+	uint32_t to[STRIPE_PATHS_MAX];   /* its address, by path; 0: of no interest */
+	uint32_t addresses; /* so many paths have some of their own, the others share them */
+	uint64_t before; /* bytes over the paths that were there before more addresses were known */
 };
 
 /* Of the first such peer from *peer on, which then is the next one's number. False: there is no

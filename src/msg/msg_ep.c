@@ -206,6 +206,8 @@ static int progress(struct msg_ep *ep)
 		msg_tx_flush(ep);
 	if (!list_empty(&ep->stalled))
 		retry_stalled(ep);
+	if (!list_empty(&ep->turns)) /* who was before them may have gone without a completion */
+		msg_stripe_call(ep);
 	return n;
 }
 
@@ -281,6 +283,7 @@ static void start(struct msg_op *op)
 	op->len = op->over = op->posted = 0;
 	op->pending = 0;
 	op->strip = NULL;
+	op->strip_it = false;
 	op->share = NULL;
 	op->id = 0;
 	op->phase = MSG_PHASE_NONE;
@@ -314,11 +317,14 @@ static int send_message(struct msg_ep *ep, struct msg_op *op)
 	uint64_t tag = op->tag, len = op->room;
 	uint32_t eager_max = msg_eager_max(ep, op->peer);
 	bool rendezvous = len > eager_max;
+	bool strip = rendezvous && msg_stripe_asks(ep, op->peer, len);
+	bool read = rendezvous && msg_stripe_reads(ep, op->peer, len);
 	const struct msg_rtr *rtr = l ? msg_ledger_next(l, tag, len, rendezvous) : NULL;
 	struct msg_rtr used;
 	int err;
 
-	switch (msg_choose(len, eager_max, !ep->conf.write, rtr)) {
+	op->strip_it = strip;
+	switch (msg_choose(len, eager_max, !ep->conf.write, rtr && !read)) {
 	case MSG_BY_EAGER:
 		err = send_eager(ep, op);
 		break;
@@ -338,7 +344,7 @@ static int send_message(struct msg_ep *ep, struct msg_op *op)
 		return err;
 	ep->stats.bytes_sent += len;
 	if (l)
-		msg_ledger_sent(l, tag, len, rendezvous, &used);
+		msg_ledger_sent(l, tag, len, rendezvous && !read, &used);
 	return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "msg_port.h"
 #include "msg_stripe.h"
 #include "msg_verbs.h"
+#include "msg_where.h"
 #include "msg_wire.h"
 
 struct msg_dev {
@@ -71,6 +72,7 @@ struct msg_peer {
 	struct msg_conn *conn;        /* RC: NULL until it is needed; more are behind it */
 	struct msg_flow *flow;        /* RC: its packets */
 	struct msg_paths *paths;      /* NULL until a message is striped */
+	struct msg_where *where;      /* RD: its addresses; NULL until then, too */
 	struct msg_wait *wait, *last; /* packets that wait for room in the send queue */
 	uint32_t wait_next;           /* the next peer for which some do; UINT32_MAX: none */
 	uint32_t chain;               /* the next with the same hash; UINT32_MAX: none */
@@ -81,6 +83,8 @@ struct msg_peer {
 	bool dead;
 	bool alone;               /* there is one path to it */
 	bool far;                 /* a trip to it takes longer than to copy eager_far bytes */
+	bool hot;                 /* it has its long messages divided */
+	struct stripe_auto crowd; /* whether the first path to it is crowded */
 	bool unsure;              /* RD: it is not known whether all that was posted has arrived */
 	struct msg_ledger ledger; /* of tagged messages to it */
 };
@@ -179,6 +183,11 @@ struct msg_ep {
 	struct msg_tx *tx, *tx_free;
 	struct msg_part *parts, *part_free; /* of striped messages: all, and those to be used */
 	struct list_head strips;
+	struct list_head turns;  /* those that have more to send, and others are before them */
+	uint32_t parts_out;      /* pieces under way, of all messages */
+	struct msg_live *live;   /* NULL: nothing is shown */
+	struct msg_owns owns;    /* RD: own addresses, ... */
+	struct msg_scout *scout; /* ... and what tries peers'; NULL: none are tried */
 	uint8_t *tx_data;
 	struct ibv_mr *tx_mr;
 
@@ -217,6 +226,8 @@ void msg_peer_died(struct msg_ep *ep, uint32_t peer);
 /* ---- msg_open.c ---- */
 /* ep->qp, with a random ep->qkey. */
 int msg_start_qp(struct msg_ep *ep);
+/* A queue pair for datagrams, with a random *qkey. timeout: as verbs has it; 0: the device's. */
+int msg_bring_up(const struct msg_dev *dev, struct ibv_qp *qp, uint32_t *qkey, uint8_t timeout);
 
 /* ---- msg_ep.c ---- */
 /* Posts receive buffers that are idle. */

@@ -1,5 +1,6 @@
 /* Connections that fail while messages go over them, see msg_stripe.h and msg_finish.c. */
 #include <errno.h>
+#include "util_clock.h"
 #include "msg_ep.h"
 
 /* ---- paths ---- */
@@ -40,33 +41,52 @@ bool msg_path_in_doubt(const struct msg_ep *ep, uint32_t peer, uint32_t path)
 
 /* ---- messages ---- */
 
-void msg_stripe_lose(struct msg_ep *ep, struct msg_op *op, uint32_t path)
+void msg_stripe_hold(struct msg_ep *ep, struct msg_part *part)
 {
-	if (op->strip->lost >> path & 1)
-		return;
-	op->strip->lost |= 1u << path;
-	msg_paths_of(ep, op)->doubt[path]++;
-}
+	struct msg_strip *s = part->op->strip;
 
-void msg_stripe_hold(struct msg_strip *s, struct msg_part *part)
-{
+	/* Others may be under way instead. It is the policy's again with the rest of its path. */
+	msg_part_ended(ep, s, part, 0, util_now_ns());
 	part->next = s->held;
 	s->held = part;
 }
 
-static void settled(struct msg_ep *ep, struct msg_op *op, uint32_t path)
+/* What was posted of the part that is not all posted yet, and may have arrived, goes again with the
+ * rest of it: nobody would tell of it in a finish. */
+static void give_up_part(struct msg_ep *ep, struct msg_strip *s)
 {
-	op->strip->lost &= ~(1u << path);
-	op->strip->asked &= ~(1u << path);
-	msg_paths_of(ep, op)->doubt[path]--;
+	struct msg_part *part = s->part;
+
+	s->part = NULL;
+	part->failed = true;
+	if (!part->posted) /* else with the last of it */
+		msg_stripe_hold(ep, part);
+}
+
+void msg_stripe_lose(struct msg_ep *ep, struct msg_op *op, uint32_t path)
+{
+	struct msg_strip *s = op->strip;
+
+	if (s->part && s->part->piece.path == path)
+		give_up_part(ep, s);
+	if (s->lost >> path & 1)
+		return;
+	s->lost |= 1u << path;
+	s->paths->doubt[path]++;
+}
+
+static void settled(struct msg_strip *s, uint32_t path)
+{
+	s->lost &= ~(1u << path);
+	s->asked &= ~(1u << path);
+	s->paths->doubt[path]--;
 }
 
 /* What has arrived over a path that is no more is told of over another one, as if it had carried
  * it: should that one fail, too, it is told of again. */
-static void move_share(struct msg_ep *ep, struct msg_op *op, uint32_t path)
+static void move_share(struct msg_strip *s, uint32_t path)
 {
-	struct msg_paths *paths = msg_paths_of(ep, op);
-	struct msg_strip *s = op->strip;
+	const struct msg_paths *paths = s->paths;
 	uint64_t there = s->there[path];
 	uint32_t to = 0;
 
@@ -80,34 +100,31 @@ static void move_share(struct msg_ep *ep, struct msg_op *op, uint32_t path)
 /* Everything that a path was to carry and has not is the policy's again. */
 static void give_back(struct msg_ep *ep, struct msg_op *op, uint32_t path)
 {
-	struct msg_paths *paths = msg_paths_of(ep, op);
 	struct msg_strip *s = op->strip;
 	struct msg_part **at = &s->held, *part;
 
-	settled(ep, op, path);
+	settled(s, path);
 	while ((part = *at)) {
 		if (part->piece.path != path) {
 			at = &part->next;
 			continue;
 		}
 		*at = part->next;
-		stripe_failed(msg_stripe_conf(paths, s), msg_stripe_state(paths, s), &s->msg,
-			      &part->piece);
+		stripe_failed(msg_stripe_conf(s), msg_stripe_state(s), &s->msg, &part->piece);
 		msg_part_free(ep, part);
 	}
 	/* It may have been connected again. */
-	if (ep->port->way_up(paths->way[path]))
-		stripe_heal(msg_stripe_conf(paths, s), msg_stripe_state(paths, s), path);
-	move_share(ep, op, path);
+	if (ep->port->way_up(s->paths->way[path]))
+		stripe_heal(msg_stripe_conf(s), msg_stripe_state(s), path);
+	move_share(s, path);
 }
 
 static int ask(struct msg_ep *ep, struct msg_op *op, uint32_t path)
 {
-	const struct msg_paths *paths = msg_paths_of(ep, op);
 	struct msg_pkt p = {.type = MSG_LOST,
 			    .id = op->kind == MSG_OP_SEND ? op->peer_id : 0,
 			    .tag = path,
-			    .data = ep->port->way_name(paths->way[path])};
+			    .data = ep->port->way_name(op->strip->paths->way[path])};
 	int err = op->id ? 0 : msg_id_new(ep, op);
 
 	if (err)
@@ -161,9 +178,10 @@ void msg_stripe_forget(struct msg_ep *ep, struct msg_op *op)
 
 	for (uint32_t i = 0; i < STRIPE_PATHS_MAX; i++)
 		if (s->lost >> i & 1)
-			settled(ep, op, i);
+			settled(s, i);
 	while ((part = s->held)) {
 		s->held = part->next;
+		stripe_forget(msg_stripe_state(s), &s->msg, &part->piece);
 		msg_part_free(ep, part);
 	}
 	/* It may have got a name to be asked by. */

@@ -10,23 +10,30 @@
 #include "util_rand.h"
 #include "msg_rc.h"
 
-int msg_start_qp(struct msg_ep *ep)
+int msg_bring_up(const struct msg_dev *dev, struct ibv_qp *qp, uint32_t *qkey, uint8_t timeout)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = ep->dev->port};
-	int err = util_random_key(&ep->qkey, sizeof(ep->qkey));
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = dev->port, .timeout = timeout};
+	int err = util_random_key(qkey, sizeof(*qkey));
 
-	ep->qkey &= 0x7fffffff; /* the top bit has a meaning of its own */
-	attr.qkey = ep->qkey;
+	*qkey &= 0x7fffffff; /* the top bit has a meaning of its own */
+	attr.qkey = *qkey;
 	if (!err)
-		err = -ibv_modify_qp(ep->qp, &attr,
+		err = -ibv_modify_qp(qp, &attr,
 				     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
 	attr.qp_state = IBV_QPS_RTR;
 	if (!err)
-		err = -ibv_modify_qp(ep->qp, &attr, IBV_QP_STATE);
+		err = -ibv_modify_qp(qp, &attr, IBV_QP_STATE);
 	attr.qp_state = IBV_QPS_RTS;
 	if (!err)
-		err = -ibv_modify_qp(ep->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+		err = -ibv_modify_qp(qp, &attr,
+				     IBV_QP_STATE | IBV_QP_SQ_PSN | (timeout ? IBV_QP_TIMEOUT : 0));
 	return err;
+}
+
+int msg_start_qp(struct msg_ep *ep)
+{
+	return msg_bring_up(ep->dev, ep->qp, &ep->qkey, 0);
 }
 
 static int make_buffers(struct msg_ep *ep)
@@ -110,8 +117,9 @@ static void destroy(struct msg_ep *ep)
 		ibv_dereg_mr(ep->rx_mr);
 	if (ep->tx_mr)
 		ibv_dereg_mr(ep->tx_mr);
-	msg_peers_free(ep);
 	msg_strips_free(ep);
+	msg_peers_free(ep);
+	msg_live_close(ep->live);
 	free(ep->rx);
 	free(ep->idle);
 	free(ep->tx);
@@ -134,6 +142,7 @@ int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_
 	ep->id_free = ep->wait_first = UINT32_MAX;
 	list_init(&ep->stalled);
 	list_init(&ep->again);
+	list_init(&ep->turns);
 	list_init(&ep->cancelling);
 	list_init(&ep->claimed);
 	list_init(&ep->ghosts);

@@ -77,6 +77,7 @@ void msg_peers_free(struct msg_ep *ep)
 		ibv_destroy_ah(ep->peers[i].ah);
 		msg_paths_free(ep, ep->peers[i].paths);
 		msg_flow_free(ep->peers[i].flow);
+		free(ep->peers[i].where);
 		msg_ledger_free(&ep->peers[i].ledger);
 	}
 	free(ep->peers);

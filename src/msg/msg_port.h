@@ -41,6 +41,12 @@ struct msg_port {
 	 * there will never be more than one. NULL: the same. */
 	int (*ways)(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths);
 	void (*ways_free)(struct msg_paths *paths);
+	/* Whether nothing comes back over a way, as the device sees it, which then goes around it
+	 * by itself. NULL: it does not know. */
+	bool (*way_silent)(struct msg_ep *ep, uint32_t peer, void *way);
+	/* A message is about to be divided. True: ways() would make better ones than last time.
+	 * NULL: never. */
+	bool (*ways_news)(struct msg_ep *ep, uint32_t peer);
 	/* Where ways are connections, which come up, fail and come up again (msg_path_up(),
 	 * msg_path_down()): post() to one that is not up is -ENOTCONN. */
 	bool (*way_up)(const void *way);

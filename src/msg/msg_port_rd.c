@@ -34,6 +34,7 @@ static int rd_open(struct msg_ep *ep)
 
 static void rd_close(struct msg_ep *ep)
 {
+	msg_scout_close(ep);
 	if (ep->qp)
 		ibv_destroy_qp(ep->qp);
 	if (ep->cq)
@@ -81,12 +82,26 @@ static int rd_post(struct msg_ep *ep, uint32_t peer, void *way, struct ibv_send_
 
 /* ---- paths ---- */
 
+/* Pairs of addresses, as far as they are known; then the same again, from other ports. */
 static int rd_ways(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths)
 {
 	struct ibv_ah_attr attr = msg_dev_ah(ep->dev, &ep->peers[peer].addr);
+	struct msg_pair pairs[MSG_ADDRS];
+	uint32_t n = msg_where_pairs(&ep->peers[peer], pairs);
+	bool known = n;
 
+	n = known ? n : 1;
+	paths->addresses = n < paths->conf.paths ? n : paths->conf.paths;
 	for (uint32_t i = 0; i < paths->conf.paths; i++) {
-		attr.grh.flow_label = i;
+		attr.grh.flow_label = i / n;
+		paths->ip[i] = ep->peers[peer].addr.ip;
+		if (known) {
+			const struct msg_pair *pair = &pairs[i % n];
+
+			paths->ip[i] = pair->peer;
+			attr.grh.sgid_index = ep->owns.own[pair->own].sgid;
+			memcpy(attr.grh.dgid.raw + 12, &pair->peer, sizeof(pair->peer));
+		}
 		paths->way[i] = ibv_create_ah(ep->dev->pd, &attr);
 		if (!paths->way[i])
 			return -errno;
@@ -99,6 +114,21 @@ static void rd_ways_free(struct msg_paths *paths)
 	for (uint32_t i = 0; i < STRIPE_PATHS_MAX; i++)
 		if (paths->way[i])
 			ibv_destroy_ah(paths->way[i]);
+}
+
+static bool rd_way_silent(struct msg_ep *ep, uint32_t peer, void *way)
+{
+	struct weftdv_path path;
+
+	return !msg_verbs_dv()->query_path(ep->qp, way, ep->peers[peer].addr.qpn, &path) &&
+	       path.state == WEFTDV_PATH_SILENT;
+}
+
+static int rd_tick(struct msg_ep *ep)
+{
+	if (ep->scout)
+		msg_scout_collect(ep);
+	return 0;
 }
 
 static int rd_post_recv(struct msg_ep *ep, struct ibv_recv_wr *wr)
@@ -188,6 +218,9 @@ const struct msg_port msg_port_rd = {
 	.post_recv = rd_post_recv,
 	.ways = rd_ways,
 	.ways_free = rd_ways_free,
+	.way_silent = rd_way_silent,
+	.ways_news = msg_where_news,
+	.tick = rd_tick,
 	.settled = rd_settled,
 	.source = rd_source,
 	.is_from = rd_is_from,

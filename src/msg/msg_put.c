@@ -21,7 +21,7 @@ static bool may_ask(const struct msg_ep *ep, const struct msg_op *op)
 	    !(op->flags & MSG_OP_TAGGED) || op->flags & MSG_OP_MULTI)
 		return false;
 	peer = &ep->peers[op->peer];
-	return !peer->dead && !peer->cancels;
+	return !peer->dead && !peer->cancels && !msg_stripe_reads(ep, op->peer, op->room);
 }
 
 static int send_rtr(struct msg_ep *ep, struct msg_op *op, struct msg_ahead ahead)

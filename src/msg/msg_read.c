@@ -11,6 +11,7 @@ int msg_read_announce(struct msg_ep *ep, struct msg_op *op)
 
 	if (err)
 		return err;
+	p.flags |= op->strip_it ? MSG_F_STRIPE : 0;
 	err = msg_id_new(ep, op);
 	p.id = op->id;
 	if (!err)
@@ -56,5 +57,8 @@ void msg_read_start(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *
 {
 	op->peer_id = p->id;
 	op->phase = MSG_PHASE_READ;
+	op->strip_it = p->flags & MSG_F_STRIPE;
+	if (p->len >= ep->conf.stripe_min)
+		ep->peers[op->src].hot = op->strip_it;
 	msg_rdma_start(ep, op, p);
 }

@@ -246,6 +246,12 @@ static void handle(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, con
 	case MSG_ATOMIC_RSP:
 		msg_atomic_answer(ep, src, p, body);
 		break;
+	case MSG_WHERE:
+		msg_where_asked(ep, src, p->id);
+		break;
+	case MSG_HERE:
+		msg_where_told(ep, src, p->id, body, p->len);
+		break;
 	case MSG_LOST:
 		if (ep->port->connected)
 			msg_finish_lost(ep, src, p);

@@ -3,64 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "util_clock.h"
-#include "util_rand.h"
 #include "msg_ep.h"
-
-/* ---- paths ---- */
-
-void msg_paths_free(struct msg_ep *ep, struct msg_paths *paths)
-{
-	if (paths && ep->port->ways_free)
-		ep->port->ways_free(paths);
-	free(paths);
-}
-
-/* Short messages take the first path that is up. */
-static int plan_whole(struct msg_paths *paths, uint64_t seed)
-{
-	char why[128];
-	int err = stripe_parse(&paths->whole.conf, "single", why, sizeof(why));
-
-	paths->whole.conf.paths = paths->conf.paths;
-	if (!err)
-		stripe_peer_init(&paths->whole.conf, &paths->whole.state, seed);
-	return err;
-}
-
-/* 0; -EAGAIN: not yet; or one path has to do. */
-static int make_paths(struct msg_ep *ep, uint32_t peer)
-{
-	struct msg_paths *paths = calloc(1, sizeof(*paths));
-	uint64_t seed;
-	int err = paths ? util_random_key(&seed, sizeof(seed)) : -ENOMEM;
-
-	if (!err) {
-		paths->conf = ep->conf.stripe;
-		err = ep->port->ways(ep, peer, paths);
-	}
-	if (!err)
-		err = plan_whole(paths, seed);
-	if (err) {
-		msg_paths_free(ep, paths);
-		return err;
-	}
-	stripe_peer_init(&paths->conf, &paths->state, seed);
-	ep->peers[peer].paths = paths;
-	for (uint32_t i = 0; i < paths->conf.paths && ep->port->way_up; i++)
-		if (!ep->port->way_up(paths->way[i]))
-			msg_path_down(ep, peer, i);
-	return 0;
-}
-
-struct stripe_conf *msg_stripe_conf(struct msg_paths *paths, const struct msg_strip *s)
-{
-	return s->whole ? &paths->whole.conf : &paths->conf;
-}
-
-struct stripe_peer *msg_stripe_state(struct msg_paths *paths, const struct msg_strip *s)
-{
-	return s->whole ? &paths->whole.state : &paths->state;
-}
 
 /* ---- parts ---- */
 
@@ -93,6 +36,7 @@ void msg_strips_free(struct msg_ep *ep)
 
 	while ((s = list_first(&ep->strips, struct msg_strip, link))) {
 		list_del(&s->link);
+		msg_paths_leave(ep, s->paths);
 		free(s);
 	}
 	while ((part = ep->parts)) {
@@ -101,11 +45,70 @@ void msg_strips_free(struct msg_ep *ep)
 	}
 }
 
-/* ---- the communication scheduler ---- */
-
-struct msg_paths *msg_paths_of(struct msg_ep *ep, const struct msg_op *op)
+struct stripe_conf *msg_stripe_conf(const struct msg_strip *s)
 {
-	return ep->peers[msg_rdma_peer(op)].paths;
+	return s->whole ? &s->paths->whole.conf : &s->paths->conf;
+}
+
+struct stripe_peer *msg_stripe_state(const struct msg_strip *s)
+{
+	return s->whole ? &s->paths->whole.state : &s->paths->state;
+}
+
+/* A piece is given to its path. */
+static void part_begun(struct msg_ep *ep, struct msg_strip *s, const struct msg_part *part)
+{
+	ep->parts_out++;
+	msg_use_begin(&s->paths->use, part->piece.path, part->began);
+}
+
+void msg_part_ended(struct msg_ep *ep, struct msg_strip *s, const struct msg_part *part,
+		    uint64_t bytes, uint64_t now)
+{
+	ep->parts_out--;
+	msg_use_end(&s->paths->use, part->piece.path, bytes, now);
+}
+
+/* ---- what is divided ---- */
+
+/* Nothing tells of losses between connected peers, so auto is one path there. */
+static bool may_divide(const struct msg_ep *ep, const struct msg_peer *p)
+{
+	return ep->conf.stripe.policy && ep->port->ways && p->far && !p->alone &&
+	       !(ep->conf.stripe_auto && ep->port->connected);
+}
+
+/* RD: nothing is lost on a path that was not used yet. */
+static uint64_t lost(struct msg_ep *ep, struct msg_peer *p)
+{
+	struct weftdv_path path;
+
+	return msg_verbs_dv()->query_path(ep->qp, p->ah, p->addr.qpn, &path) ? 0 : path.lost;
+}
+
+bool msg_stripe_asks(struct msg_ep *ep, uint32_t peer, uint64_t len)
+{
+	struct msg_peer *p = &ep->peers[peer];
+
+	if (!may_divide(ep, p) || len < ep->conf.stripe_min)
+		return false;
+	return !ep->conf.stripe_auto || stripe_auto(&p->crowd, lost(ep, p));
+}
+
+/* What the other one has said, or we would say. */
+static bool is_hot(const struct msg_ep *ep, const struct msg_peer *p)
+{
+	return p->hot || p->crowd.left || (ep->conf.stripe.policy && !ep->conf.stripe_auto);
+}
+
+/* With RD, data that is written holds up what is sent later to the same peer until the slowest path
+ * has brought its part, and requests for what the peer sends wait behind it. Connections do not
+ * wait for each other. */
+bool msg_stripe_reads(const struct msg_ep *ep, uint32_t peer, uint64_t len)
+{
+	const struct msg_peer *p = &ep->peers[peer];
+
+	return !ep->port->connected && p->far && len >= ep->conf.stripe_min && is_hot(ep, p);
 }
 
 bool msg_stripe_fins(const struct msg_ep *ep, const struct msg_op *op)
@@ -113,30 +116,64 @@ bool msg_stripe_fins(const struct msg_ep *ep, const struct msg_op *op)
 	return op->strip && ep->port->connected && op->kind == MSG_OP_SEND;
 }
 
+static int begin(struct msg_ep *ep, struct msg_op *op, struct msg_paths *paths)
+{
+	struct msg_strip *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->op = op;
+	s->whole = !op->strip_it;
+	s->paths = paths;
+	paths->users++;
+	list_init(&s->turn);
+	list_add_tail(&s->link, &ep->strips);
+	stripe_begin(msg_stripe_conf(s), msg_stripe_state(s), &s->msg, msg_rdma_len(op));
+	op->strip = s;
+	return 0;
+}
+
 int msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 {
 	uint32_t peer = msg_rdma_peer(op);
 	struct msg_peer *p = &ep->peers[peer];
-	bool is_long = op->room >= ep->conf.stripe_min;
-	int err;
+	int err = 0;
 
-	if (op->strip || !ep->conf.stripe.policy || !ep->port->ways || !p->far || p->alone ||
-	    op->len || !msg_rdma_len(op))
+	if (op->strip || op->len || !msg_rdma_len(op))
 		return 0;
-	if (!is_long && !(ep->port->connected && p->paths))
+	/* Of a message the sender has decided, unless the way there is crowded, too. */
+	if (op->kind == MSG_OP_READ || op->kind == MSG_OP_WRITE)
+		op->strip_it = msg_stripe_asks(ep, peer, op->room);
+	else if (op->kind == MSG_OP_RECV && op->room >= ep->conf.stripe_min && p->crowd.left)
+		op->strip_it = true;
+	if (!may_divide(ep, p) || !(op->strip_it || (ep->port->connected && p->paths)))
 		return 0;
-	err = p->paths ? 0 : make_paths(ep, peer);
+	err = msg_paths_now(ep, peer);
 	p->alone = err == -EOPNOTSUPP;
-	if (err)
-		return err == -EAGAIN ? err : 0; /* one path has to do, without memory, too */
-	op->strip = calloc(1, sizeof(*op->strip));
-	if (!op->strip)
-		return 0;
-	op->strip->whole = !is_long;
-	list_add_tail(&op->strip->link, &ep->strips);
-	stripe_begin(msg_stripe_conf(p->paths, op->strip), msg_stripe_state(p->paths, op->strip),
-		     &op->strip->msg, msg_rdma_len(op));
-	return 0;
+	if (!err)
+		err = begin(ep, op, p->paths);
+	return err == -EAGAIN ? err : 0; /* else one path has to do, without memory, too */
+}
+
+/* ---- the communication scheduler ---- */
+
+/* Small pieces of so many messages at once, from all peers: many that send to one host would fill
+ * the queue of its link. */
+#define PARTS_MOST 16
+
+/* ... but two on each path, where a message has more of them. */
+static uint32_t most(const struct msg_strip *s)
+{
+	uint32_t two = 2 * s->paths->conf.batch;
+
+	return two > PARTS_MOST ? two : PARTS_MOST;
+}
+
+/* Whether this message has to wait for its turn. Shares are all posted at once. */
+static bool waits_turn(const struct msg_ep *ep, const struct msg_strip *s)
+{
+	return s->msg.piece && !s->part &&
+	       (ep->parts_out >= most(s) || (!s->called && !list_empty(&ep->turns)));
 }
 
 static struct msg_part *new_part(struct msg_ep *ep, struct msg_op *op)
@@ -155,7 +192,6 @@ static struct msg_part *new_part(struct msg_ep *ep, struct msg_op *op)
 /* 0: there is one; -EBUSY: not before others have arrived. */
 static int next_part(struct msg_ep *ep, struct msg_op *op)
 {
-	struct msg_paths *paths = msg_paths_of(ep, op);
 	struct msg_strip *s = op->strip;
 	struct msg_part *part;
 
@@ -164,11 +200,11 @@ static int next_part(struct msg_ep *ep, struct msg_op *op)
 	part = new_part(ep, op);
 	if (!part)
 		return -ENOMEM;
-	if (!stripe_next(msg_stripe_conf(paths, s), msg_stripe_state(paths, s), &s->msg,
-			 &part->piece)) {
+	if (!stripe_next(msg_stripe_conf(s), msg_stripe_state(s), &s->msg, &part->piece)) {
 		msg_part_free(ep, part);
 		return -EBUSY;
 	}
+	part_begun(ep, s, part);
 	s->part = part;
 	s->left = part->piece.bytes;
 	return 0;
@@ -186,7 +222,7 @@ static int post_part(struct msg_ep *ep, struct msg_op *op)
 	if (s->lost >> path & 1)
 		return -ENOTCONN;
 	n = msg_tx_part(ep, op, part->piece.offset + part->piece.bytes - s->left, s->left, part,
-			msg_paths_of(ep, op)->way[path], &err);
+			s->paths->way[path], &err);
 	if (err)
 		return err;
 	part->posted++;
@@ -195,34 +231,30 @@ static int post_part(struct msg_ep *ep, struct msg_op *op)
 	s->left -= n;
 	if (!s->left)
 		s->part = NULL; /* its work requests have it */
+	s->called = false;
 	return 0;
-}
-
-/* What it has under way, if anything, fails, too. */
-static int part_lost(struct msg_ep *ep, struct msg_op *op)
-{
-	struct msg_part *part = op->strip->part;
-
-	op->strip->part = NULL;
-	part->failed = true;
-	msg_stripe_lose(ep, op, part->piece.path);
-	if (!part->posted)
-		msg_stripe_hold(op->strip, part);
-	return msg_stripe_recover(ep, op);
 }
 
 static int post_pieces(struct msg_ep *ep, struct msg_op *op)
 {
+	struct msg_strip *s = op->strip;
 	int err = 0;
 
-	while (!err && (op->strip->msg.left || op->strip->part)) {
+	while (!err && (s->msg.left || s->part)) {
+		if (waits_turn(ep, s)) {
+			list_add_tail(&s->turn, &ep->turns);
+			break;
+		}
 		err = next_part(ep, op);
 		if (err)
 			break;
 		err = post_part(ep, op);
-		if (err == -ENOTCONN)
-			err = part_lost(ep, op);
+		if (err == -ENOTCONN) {
+			msg_stripe_lose(ep, op, s->part->piece.path);
+			err = msg_stripe_recover(ep, op);
+		}
 	}
+	s->called = false;
 	return err;
 }
 
@@ -235,7 +267,7 @@ static int post_finish(struct msg_ep *ep, struct msg_op *op, uint32_t path)
 	if (!part)
 		return -ENOMEM;
 	part->piece = (struct stripe_piece){.path = path};
-	err = msg_tx_finish(ep, op, s->due[path], part, msg_paths_of(ep, op)->way[path]);
+	err = msg_tx_finish(ep, op, s->due[path], part, s->paths->way[path]);
 	if (err) {
 		msg_part_free(ep, part);
 		return err;
@@ -269,11 +301,23 @@ int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
 	struct msg_strip *s = op->strip;
 	int err = ep->peers[msg_rdma_peer(op)].dead ? -EHOSTUNREACH : 0;
 
+	list_del(&s->turn);
 	if (!err && !s->here)
 		err = post_pieces(ep, op);
 	if (!err && !s->here && !s->msg.left && msg_stripe_fins(ep, op))
 		err = post_finishes(ep, op);
 	return err == -EBUSY ? 0 : err;
+}
+
+void msg_stripe_call(struct msg_ep *ep)
+{
+	struct msg_strip *s;
+
+	while ((s = list_first(&ep->turns, struct msg_strip, turn)) && ep->parts_out < most(s)) {
+		list_del(&s->turn);
+		s->called = true;
+		msg_rdma_go_on(ep, s->op);
+	}
 }
 
 bool msg_stripe_over(const struct msg_ep *ep, const struct msg_op *op)
@@ -290,33 +334,52 @@ bool msg_stripe_over(const struct msg_ep *ep, const struct msg_op *op)
 
 void msg_stripe_end(struct msg_ep *ep, struct msg_op *op)
 {
+	struct msg_strip *s = op->strip;
+
 	msg_stripe_forget(ep, op);
-	if (op->strip->part)
-		msg_part_free(ep, op->strip->part);
-	list_del(&op->strip->link);
-	free(op->strip);
+	if (s->part) {
+		stripe_forget(msg_stripe_state(s), &s->msg, &s->part->piece);
+		msg_part_ended(ep, s, s->part, 0, util_now_ns());
+		msg_part_free(ep, s->part);
+	}
+	list_del(&s->turn);
+	list_del(&s->link);
+	msg_paths_leave(ep, s->paths);
+	free(s);
 	op->strip = NULL;
 }
 
 /* ---- the completion filter ---- */
 
+static void piece_done(struct msg_ep *ep, struct msg_part *part)
+{
+	struct msg_op *op = part->op;
+	struct msg_strip *s = op->strip;
+	struct msg_paths *paths = s->paths;
+	uint64_t now = util_now_ns(), bytes = op->err ? 0 : part->piece.bytes;
+	bool end = false;
+
+	if (bytes)
+		end = stripe_done(msg_stripe_conf(s), msg_stripe_state(s), &s->msg, &part->piece,
+				  part->began, now);
+	else
+		stripe_forget(msg_stripe_state(s), &s->msg, &part->piece);
+	s->there[part->piece.path] += bytes;
+	if (paths->old)
+		ep->peers[msg_rdma_peer(op)].paths->before += bytes;
+	msg_part_ended(ep, s, part, bytes, now);
+	msg_use_show(ep, paths, now, end);
+}
+
 /* All of a piece, or a finish, is done. */
 static void part_done(struct msg_ep *ep, struct msg_part *part)
 {
-	struct msg_strip *s = part->op->strip;
-	struct msg_paths *paths = msg_paths_of(ep, part->op);
-	uint32_t path = part->piece.path;
-
 	if (part->piece.bytes && part->failed) {
-		msg_stripe_hold(s, part);
+		msg_stripe_hold(ep, part);
 		return;
 	}
-	if (part->piece.bytes && !part->op->err) {
-		stripe_done(msg_stripe_conf(paths, s), msg_stripe_state(paths, s), &s->msg,
-			    &part->piece, part->began, util_now_ns());
-		paths->bytes[path] += part->piece.bytes;
-		s->there[path] += part->piece.bytes;
-	}
+	if (part->piece.bytes)
+		piece_done(ep, part);
 	msg_part_free(ep, part);
 }
 
@@ -331,6 +394,8 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
 	op->pending--;
 	if (err == -EHOSTUNREACH && ep->port->connected && !ep->peers[peer].dead) {
 		part->failed = true;
+		if (s->part == part)
+			s->part = NULL; /* what is left of it goes another way, too */
 		msg_stripe_lose(ep, op, path);
 	} else if (err && !op->err) {
 		op->err = err;
@@ -342,28 +407,5 @@ void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
 		op->err = err;
 	if (list_empty(&op->link)) /* else its turn comes */
 		msg_rdma_go_on(ep, op);
-}
-
-/* ---- for people ---- */
-
-bool msg_ep_paths(struct msg_ep *ep, uint32_t *peer, struct msg_path_stats *out)
-{
-	bool found = false;
-
-	util_lock(&ep->lock);
-	for (; *peer < ep->n_peers && !found; ++*peer) {
-		const struct msg_paths *paths = ep->peers[*peer].paths;
-
-		if (!paths)
-			continue;
-		*out = (struct msg_path_stats){.ip = ep->peers[*peer].addr.ip,
-					       .paths = paths->conf.paths};
-		for (uint32_t i = 0; i < out->paths; i++) {
-			out->weight[i] = paths->state.weight[i];
-			out->bytes[i] = paths->bytes[i];
-		}
-		found = true;
-	}
-	util_unlock(&ep->lock);
-	return found;
+	msg_stripe_call(ep);
 }

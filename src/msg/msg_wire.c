@@ -47,7 +47,8 @@ static bool has_segs(uint8_t type)
 /* Whether bytes of somebody's follow the body. */
 static bool has_message(uint8_t type)
 {
-	return type == MSG_EAGER || type == MSG_ATOMIC || type == MSG_ATOMIC_RSP;
+	return type == MSG_EAGER || type == MSG_ATOMIC || type == MSG_ATOMIC_RSP ||
+	       type == MSG_HERE;
 }
 
 /* The length of what is between the header and, if there is one, the message. */
@@ -149,6 +150,12 @@ static int get_segs(struct msg_pkt *p, const uint8_t *from)
 	return sum == p->len || !p->n_seg ? 0 : -EPROTO;
 }
 
+/* Addresses, and not none. */
+static bool is_list(uint64_t len)
+{
+	return len && len <= MSG_ADDRS * sizeof(uint32_t) && !(len % sizeof(uint32_t));
+}
+
 int msg_wire_decode(struct msg_pkt *p, const uint8_t *buf, size_t len, size_t *body)
 {
 	const uint8_t *from = buf + MSG_HDR;
@@ -156,7 +163,7 @@ int msg_wire_decode(struct msg_pkt *p, const uint8_t *buf, size_t len, size_t *b
 	if (len < MSG_HDR + IDS_BODY)
 		return -EPROTO;
 	*p = (struct msg_pkt){.type = buf[0], .flags = buf[1], .n_seg = buf[2]};
-	if (p->type < MSG_EAGER || p->type > MSG_LAST || p->n_seg > MSG_SEGS)
+	if (p->type < MSG_EAGER || p->type > MSG_TYPE_LAST || p->n_seg > MSG_SEGS)
 		return -EPROTO;
 	*body = MSG_HDR + body_len(p->type, p->n_seg);
 	if (len < *body || (len != *body && !has_message(p->type)))
@@ -176,6 +183,8 @@ int msg_wire_decode(struct msg_pkt *p, const uint8_t *buf, size_t len, size_t *b
 	p->id2 = get32(from + 4);
 	if (has_segs(p->type))
 		return get_segs(p, from + IDS_BODY);
+	if (p->type == MSG_HERE && !is_list(p->len))
+		return -EPROTO;
 	return !has_message(p->type) || p->len == len - *body ? 0 : -EPROTO;
 }
 

@@ -13,7 +13,8 @@
  * (4). The ids are: of the send, and in a PUT that of the RTR; in a CTS, of the send and of the
  * receive. Of RTR: id, key (4 each), mask, address (8 each), seen, ahead (4 each); tag and length
  * are the header's. Of ATOMIC: id (4), code (1), type (1), flags (2), count, key (4 each), address
- * (8); then operand and second operand, of the same length. Of all others: two ids.
+ * (8); then operand and second operand, of the same length. Of all others: two ids; HERE has IPv4
+ * addresses behind them, network order, and their length is the header's.
  *
  * Connected peers may have several connections. Their packets are numbered, and handled in that
  * order whichever way they have come (msg_order.h); but FIN, which belongs to what was written over
@@ -30,6 +31,7 @@
 #define MSG_HDR      32
 #define MSG_SEGS     8 /* pieces of memory that one rendezvous names */
 #define MSG_SEG_LEN  16
+#define MSG_ADDRS    16 /* addresses that a HERE tells */
 #define MSG_WIRE_MAX (MSG_HDR + 8 + MSG_SEGS * MSG_SEG_LEN)
 
 enum msg_type {
@@ -47,12 +49,16 @@ enum msg_type {
 	/* Executed by the other side's processor. */
 	MSG_ATOMIC,
 	MSG_ATOMIC_RSP, /* id: of the operation; id2: errno; what was there before */
+	/* About ways. Who does not know these, or does not answer, is reached by its one address.
+	 */
+	MSG_WHERE, /* id: a number; by which further addresses is the endpoint reached? */
+	MSG_HERE,  /* id: of the WHERE; 1 to MSG_ADDRS addresses */
 	/* Of messages that are written over several connections (msg_finish.c). */
 	MSG_FINISH, /* id: of the receive; length: so much of it has come this way */
 	MSG_LOST,   /* id: of the receive, or 0; id2: of the send. tag: the path that has failed,
-		     * data:  the number of its queue pair */
+		     * data: the number of its queue pair */
 	MSG_AGAIN,  /* id: of the send; tag: the path; id2: 1 if nothing is missing any more */
-	MSG_LAST = MSG_AGAIN,
+	MSG_TYPE_LAST = MSG_AGAIN,
 };
 
 enum msg_flag {
@@ -61,6 +67,7 @@ enum msg_flag {
 	MSG_F_OPERAND = 4, /* an atomic operation has one; ... */
 	MSG_F_COMPARE = 8, /* ... has a second one; ... */
 	MSG_F_RESULT = 16, /* ... is asked for what was there before */
+	MSG_F_STRIPE = 32, /* of an RTS: the way is crowded, or who sends it wants it divided */
 };
 
 struct msg_seg {
@@ -116,7 +123,8 @@ int msg_hello_decode(struct msg_hello *h, const uint8_t *buf, size_t len);
 
 /* Returns the length, at most MSG_WIRE_MAX; without the message of EAGER. */
 size_t msg_wire_encode(const struct msg_pkt *p, uint8_t *buf);
-/* *body: where the message of EAGER, or the body of an ATOMIC begins. 0 or -EPROTO. */
+/* *body: where the message of EAGER, the body of an ATOMIC or the list of a HERE begins. 0 or
+ * -EPROTO. */
 int msg_wire_decode(struct msg_pkt *p, const uint8_t *buf, size_t len, size_t *body);
 /* The number of an encoded packet. */
 uint32_t msg_wire_seq(const uint8_t *buf);

@@ -71,7 +71,9 @@ struct ofi_conf {
 	uint32_t usage;
 	uint64_t linger; /* ns */
 	struct stripe_conf stripe;
+	bool stripe_auto;
 	uint64_t stripe_min;
+	bool live;
 	uint64_t alive; /* ns */
 	struct ofi_wait_conf wait;
 };

@@ -84,6 +84,11 @@ static void read_striping(void)
 
 	if (!text || !strcmp(text, "single") || !strcmp(text, "original"))
 		return;
+	ofi_conf.stripe_auto = !strcmp(text, "auto");
+	if (ofi_conf.stripe_auto) {
+		text = "pull";
+		batch = batch ? batch : (paths + 1) / 2;
+	}
 	if (batch > paths)
 		batch = paths;
 	if (!batch && !strcmp(text, "bss"))
@@ -127,6 +132,7 @@ static void read_tunables(void)
 			 .gap_ns = WAIT_GAP_NS},
 	};
 	ofi_conf.stripe_min = util_tune_uint(&ofi_tunables[OFI_TUNE_STRIPE_MIN]);
+	ofi_conf.live = util_tune_bool(&ofi_tunables[OFI_TUNE_LIVE]);
 	read_striping();
 	ofi_wait_defaults(&ofi_conf.wait, local_ranks(), cores > 0 ? (uint32_t)cores : 1);
 }

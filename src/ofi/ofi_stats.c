@@ -39,23 +39,47 @@ bool ofi_stats_asked(void)
 	return atomic_load_explicit(&asked, memory_order_relaxed) && atomic_exchange(&asked, false);
 }
 
-/* "weft[1]: with 10.0.0.3 by path: 12.0 MB (0.25), 11.9 MB (0.26), ...": all at once, or lines of
- * several processes would be mixed. */
+static int print_ip(char *to, size_t room, const char *before, uint32_t ip)
+{
+	const uint8_t *b = (const uint8_t *)&ip;
+
+	return snprintf(to, room, "%s%u.%u.%u.%u", before, b[0], b[1], b[2], b[3]);
+}
+
+static const char *what_paths_are(const struct msg_path_stats *s)
+{
+	if (s->addresses == s->paths && s->paths > 1)
+		return "addresses";
+	return s->addresses > 1 ? "addresses and ports" : "ports";
+}
+
+/* "weft[1]: with 10.0.0.3 over addresses, 1.5 MB before, by path: 12.0 MB at 95.1 MB/s (0.25), ...
+ * to 10.0.0.4, ...": all at once, or lines of several processes would be mixed. */
 static void print_paths(struct ofi_ep *ep)
 {
 	struct msg_path_stats s;
 	uint32_t peer = 0;
 
 	while (msg_ep_paths(ep->msg, &peer, &s)) {
-		const uint8_t *ip = (const uint8_t *)&s.ip;
-		char text[STRIPE_PATHS_MAX * 48] = "";
-		int at = 0;
+		char text[STRIPE_PATHS_MAX * 112] = "", ip[16], before[48] = "";
+		size_t at = 0;
 
-		for (uint32_t i = 0; i < s.paths; i++)
-			at += snprintf(text + at, sizeof(text) - (size_t)at, "%s%.1f MB (%.3g)",
-				       i ? ", " : "", (double)s.bytes[i] / 1e6, s.weight[i]);
-		fprintf(stderr, "weft[%d]: with %u.%u.%u.%u by path: %s\n", (int)getpid(), ip[0],
-			ip[1], ip[2], ip[3], text);
+		for (uint32_t i = 0; i < s.paths; i++) {
+			at += (size_t)snprintf(
+				text + at, sizeof(text) - at, "%s%.1f MB at %.1f MB/s (%.3g)",
+				i ? ", " : "", (double)s.bytes[i] / 1e6,
+				s.busy[i] ? (double)s.bytes[i] * 1e3 / (double)s.busy[i] : 0,
+				s.weight[i]);
+			if (s.to[i] && s.to[i] != s.ip)
+				at += (size_t)print_ip(text + at, sizeof(text) - at, " to ",
+						       s.to[i]);
+		}
+		if (s.before)
+			snprintf(before, sizeof(before), ", %.1f MB before",
+				 (double)s.before / 1e6);
+		print_ip(ip, sizeof(ip), "", s.ip);
+		fprintf(stderr, "weft[%d]: with %s over %s%s, by path: %s\n", (int)getpid(), ip,
+			what_paths_are(&s), before, text);
 	}
 }
 

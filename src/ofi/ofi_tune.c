@@ -91,32 +91,41 @@ const struct util_tunable ofi_tunables[] = {
 	[OFI_TUNE_STRIPING] =
 		{.name = "FI_WEFT_STRIPING",
 		 .type = UTIL_TUNE_STR,
-		 .def = "single",
-		 .help = "How long messages to other hosts are divided over paths: single, even, "
-			 "roundrobin, hsam, bss, pull or hop, over as "
-			 "many as FI_WEFT_PATHS and FI_WEFT_BATCH say, or as hop:12 or bss:12,3 "
-			 "does; weighted:4,2,1 with weights."},
-	[OFI_TUNE_PATHS] = {.name = "FI_WEFT_PATHS",
-			    .type = UTIL_TUNE_UINT,
-			    .def = "8",
-			    .min = 1,
-			    .max = STRIPE_PATHS_MAX,
-			    .help = "Paths to a peer. Each has a UDP source port of its own, which "
-				    "switches that hash flows may send another way; with rc, each is "
-				    "a connection of its own."},
+		 .def = "auto",
+		 .help = "How long messages to other hosts are divided over paths. auto: not at "
+			 "all until packets are lost on the way, then by pull; with rc, where "
+			 "nothing tells of that, never. single: never. Always: even, roundrobin, "
+			 "hsam, bss, pull or hop, over as many paths as FI_WEFT_PATHS and "
+			 "FI_WEFT_BATCH say, or as hop:12 or bss:12,3 does; weighted:4,2,1 with "
+			 "weights."},
+	[OFI_TUNE_PATHS] =
+		{.name = "FI_WEFT_PATHS",
+		 .type = UTIL_TUNE_UINT,
+		 .def = "12",
+		 .min = 1,
+		 .max = STRIPE_PATHS_MAX,
+		 .help = "Paths to a peer: one for each pair of addresses, if hosts have "
+			 "several; the others have UDP source ports of their own, which "
+			 "switches that hash flows may send another way. With rc, each is a "
+			 "connection of its own."},
 	[OFI_TUNE_BATCH] =
 		{.name = "FI_WEFT_BATCH",
 		 .type = UTIL_TUNE_UINT,
 		 .def = "0",
 		 .max = STRIPE_PATHS_MAX,
 		 .help = "How many of the paths one message takes, with bss and pull. 0: "
-			 "a quarter of them with bss, all with pull."},
+			 "a quarter of them with bss, half with auto, all with pull."},
 	[OFI_TUNE_STRIPE_MIN] = {.name = "FI_WEFT_STRIPE_MIN",
 				 .type = UTIL_TUNE_UINT,
 				 .def = "128k",
 				 .min = 4096,
 				 .max = UINT64_C(1) << 40,
 				 .help = "Messages of so many bytes and more are divided."},
+	[OFI_TUNE_LIVE] = {.name = "FI_WEFT_LIVE",
+			   .type = UTIL_TUNE_BOOL,
+			   .def = "yes",
+			   .help = "Whether what the paths carry, and how much each weighs, can be "
+				   "watched with 'weft paths' while messages are divided."},
 	[OFI_TUNE_WAIT] =
 		{.name = "FI_WEFT_WAIT",
 		 .type = UTIL_TUNE_ENUM,
@@ -153,7 +162,9 @@ const struct util_tunable ofi_tunables[] = {
 		 .choices = "no|yes|usr1|usr2",
 		 .help = "Print what an endpoint has done, to standard error: messages "
 			 "by protocol, what became of those that receives had announced, "
-			 "packets sent again, registrations, and paths if messages are divided. "
+			 "packets sent again, registrations, and if messages are divided for each "
+			 "path the bytes, the "
+			 "bandwidth while something was under way on it, and the weight. "
 			 "yes: when it is closed. "
 			 "usr1, usr2: then, and whenever the process gets SIGUSR1 or "
 			 "SIGUSR2, when it next looks for completions."},

@@ -24,6 +24,9 @@
 /* How long to wait while the rate is not known. */
 #define UNKNOWN_NS (100 * UTIL_NS_PER_US)
 
+/* When nothing has left for so long, nor for four times what a piece takes, it is stuck. */
+#define STUCK_NS (10 * UTIL_NS_PER_MS)
+
 /* How much may wait. */
 static uint32_t limit(const struct rd_egress *g)
 {
@@ -63,8 +66,27 @@ static void measure(struct rd_egress *g, uint32_t queued, uint64_t now)
 	begin(g, queued, now);
 }
 
+/* What waits and moves. */
+static uint32_t moving(struct rd_egress *g, uint32_t queued, uint64_t now)
+{
+	uint64_t wait = STUCK_NS;
+
+	if (g->rate && 4 * (uint64_t)PIECE * UTIL_NS_PER_MS / g->rate > wait)
+		wait = 4 * (uint64_t)PIECE * UTIL_NS_PER_MS / g->rate;
+	if (!g->moved || queued < g->low || queued <= g->stuck) {
+		g->low = queued;
+		g->moved = now;
+	} else if (now - g->moved > wait) {
+		g->stuck = queued;
+	}
+	if (g->stuck > queued)
+		g->stuck = queued;
+	return queued - g->stuck;
+}
+
 uint32_t rd_egress_room(struct rd_egress *g, uint32_t queued, uint64_t now)
 {
+	queued = moving(g, queued, now);
 	measure(g, queued, now);
 	if (!queued && !g->rate)
 		return UINT32_MAX;
@@ -77,6 +99,7 @@ uint64_t rd_egress_when(const struct rd_egress *g, uint32_t queued, uint64_t now
 	uint32_t until = limit(g) / 2;
 	uint64_t wait = UNKNOWN_NS;
 
+	queued -= g->stuck < queued ? g->stuck : queued;
 	if (g->rate)
 		wait = (queued > until ? queued - until : 0) * (uint64_t)UTIL_NS_PER_MS / g->rate;
 	return now + (wait < WAIT_MAX_NS ? wait : WAIT_MAX_NS);

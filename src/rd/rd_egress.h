@@ -7,6 +7,9 @@
  * as TCP does it ("small queues"). What leaves is measured: the kernel tells how much waits, and
  * what was handed over and does not wait any more has left.
  *
+ * What waits for a neighbour that does not answer leaves much later, or never. It must not hold up
+ * the rest: when nothing at all has left for a while, what waits then does not count any more.
+ *
  * Pure, like all of src/rd. An interface at which nothing ever waits never limits anything.
  */
 #ifndef WEFT_RD_EGRESS_H
@@ -20,12 +23,16 @@ struct rd_egress {
 	uint64_t put;   /* bytes that waited then, and all that have come since */
 	uint32_t rate;  /* that leave in a millisecond; 0: not known */
 	bool dry;       /* nothing waited, then or since */
+	uint64_t low;   /* the least that has waited, with all that came since; */
+	uint64_t moved; /* when it was found */
+	uint32_t stuck; /* what does not leave */
 };
 
 /* Bytes were handed over. */
 static inline void rd_egress_put(struct rd_egress *g, uint32_t bytes)
 {
 	g->put += bytes;
+	g->low += bytes;
 }
 
 /* How many bytes may be handed over now, when so many wait; UINT32_MAX: any number. */

@@ -31,7 +31,7 @@
 #define RNIC_RD_INDEX 0xfe /* low byte of an RD queue pair's number */
 /* What a packet costs the receiver's socket beyond its length, roughly. */
 #define RNIC_RD_OVERHEAD 256
-#define RNIC_RD_READS    16 /* reads and atomics of one peer at a time, in each direction */
+#define RNIC_RD_READS    128 /* reads and atomics of one peer at a time, in each direction */
 /* Packets of one peer that came before their turn and mean something, and receives that its
  * unfinished messages hold. More are dropped and have to come again. */
 #define RNIC_RD_EVENTS 1024
@@ -203,7 +203,7 @@ struct rnic_rd_path {
 	struct list_head link;      /* on peer->paths; while in contact, on rd->contacts */
 	struct list_head all;       /* on rd->all_paths */
 	struct list_head tx[WIRE_RD_LANES];
-	struct list_head turn; /* on sock->turns while it waits to be sent */
+	struct list_head turn; /* on rd->turns while it waits to be sent */
 	struct in_addr addr;
 	uint32_t qpn; /* named by an address handle; 0: only seen */
 	uint16_t port;
@@ -248,9 +248,7 @@ struct rnic_rd_sock {
 	struct in_addr to_addr;
 	uint16_t to_port;
 	uint8_t sgid;
-	struct list_head turns;  /* paths with something to send, see rnic_rd_turn.c */
-	struct rnic_timer timer; /* when the next may */
-	struct rd_egress egress;
+	bool queued; /* something may wait in the own interface */
 	/* What the kernel did not take. */
 	uint8_t *pend;
 	size_t pend_len, pend_seg;
@@ -305,6 +303,10 @@ struct rnic_rd {
 	struct weftdv_rd_stats stats;
 	struct rnic_due broken;   /* a completion was lost: to the error state, later */
 	struct rnic_due returned; /* a receive was given back: whoever waits is told, later */
+
+	struct list_head turns;       /* paths with something to send, see rnic_rd_turn.c */
+	struct rnic_timer turn_timer; /* when the next may */
+	struct rd_egress egress;
 
 	bool posting;   /* the program is in a call, and would rather go on */
 	uint32_t kb_ns; /* what sending takes, on average */
@@ -490,6 +492,9 @@ void rnic_rd_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m);
 void rnic_rd_number(struct rnic_rd_peer *peer, unsigned int lane);
 /* One packet: its length. 0: nothing may go. */
 int rnic_rd_send_one(struct rnic_rd_path *path, uint64_t now);
+/* The same of a request of one short packet, if that is the next: it need not wait for room in the
+ * window, which data may fill that goes the other way than what it asks for. */
+int rnic_rd_send_brief(struct rnic_rd_path *path, uint64_t now);
 void rnic_rd_ack_in(struct rnic_rd_peer *peer, unsigned int lane, uint32_t next,
 		    const uint64_t *sack, unsigned int n);
 void rnic_rd_nak_in(struct rnic_rd_peer *peer, uint32_t psn, const struct wire_rd_nak *nak);
@@ -575,10 +580,8 @@ void rnic_rd_io_send(struct rnic_rd_sock *sock, const struct sockaddr_in *to, ui
 uint8_t *rnic_rd_io_room(struct rnic_rd_path *path, size_t mtu);
 void rnic_rd_io_put(struct rnic_rd_path *path, size_t len);
 void rnic_rd_io_flush(struct rnic_rd_path *path);
-/* The socket that is this path's alone; NULL: it has none. */
-struct rnic_rd_sock *rnic_rd_io_own(const struct rnic_rd_path *path);
-/* Bytes of a socket that wait in the own machine. */
-uint32_t rnic_rd_io_queued(const struct rnic_rd_sock *sock);
+/* Bytes that wait in the own machine. */
+uint32_t rnic_rd_io_queued(struct rnic_rd *rd);
 /* Whether the socket takes something now. */
 static inline bool rnic_rd_io_ready(const struct rnic_rd_sock *sock)
 {

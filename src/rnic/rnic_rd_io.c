@@ -71,6 +71,7 @@ static int call(struct rnic_rd_sock *sock, const struct sockaddr_in *to, uint8_t
 	struct cmsghdr *c = &ctl.hdr;
 	uint16_t size = (uint16_t)seg;
 
+	sock->queued = true;
 	if (sock->fast && seg >= len)
 		return send(sock->io.fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 
@@ -213,8 +214,7 @@ void rnic_rd_io_flush(struct rnic_rd_path *path)
 	if (!rd->burst.n)
 		return;
 	rd->stats.sent += rd->burst.n;
-	if (rnic_rd_io_own(path))
-		rd_egress_put(&rd->fast->egress, (uint32_t)len);
+	rd_egress_put(&rd->egress, (uint32_t)len);
 	rd->burst.n = 0;
 	rd->burst.len = 0;
 	rd->burst.closed = false;
@@ -233,8 +233,7 @@ void rnic_rd_io_flush(struct rnic_rd_path *path)
 static unsigned int burst_max(const struct rnic_rd_path *path)
 {
 	uint32_t mss = path->p.cc.mss, n = path->p.cc.window / mss / 8;
-	const struct rnic_rd_sock *own = rnic_rd_io_own(path);
-	uint32_t piece = own ? rd_egress_piece(&own->egress) / mss : UINT32_MAX;
+	uint32_t piece = rd_egress_piece(&path->rd->egress) / mss;
 
 	/* Where nothing queues up, large bursts are only cheaper. */
 	if (!path->p.cc.reduced_any || path->p.rtt.smoothed < QUEUED_NS)
@@ -273,18 +272,22 @@ void rnic_rd_io_put(struct rnic_rd_path *path, size_t len)
 	rd->burst.n++;
 }
 
-struct rnic_rd_sock *rnic_rd_io_own(const struct rnic_rd_path *path)
+uint32_t rnic_rd_io_queued(struct rnic_rd *rd)
 {
-	struct sockaddr_in to = rnic_rd_place(path);
+	struct rnic_rd_sock *sock;
+	uint32_t sum = 0;
 
-	return is_fast(path->rd, path->sock, &to, path->sgid) ? path->rd->fast : NULL;
-}
+	list_for_each (sock, &rd->socks, link) {
+		int n;
 
-uint32_t rnic_rd_io_queued(const struct rnic_rd_sock *sock)
-{
-	int n;
-
-	return !ioctl(sock->io.fd, SIOCOUTQ, &n) && n > 0 ? (uint32_t)n : 0;
+		if (!sock->queued)
+			continue;
+		if (!ioctl(sock->io.fd, SIOCOUTQ, &n) && n > 0)
+			sum += (uint32_t)n;
+		else
+			sock->queued = false;
+	}
+	return sum;
 }
 
 /* ---- receiving ---- */
@@ -512,8 +515,6 @@ static struct rnic_rd_sock *sock_new(struct rnic_rd *rd, const struct sockaddr_i
 	s->rd = rd;
 	s->io = (struct rnic_io){.ready = sock_ready, .release = sock_release, .data = true};
 	list_init(&s->link);
-	list_init(&s->turns);
-	rnic_timer_init(&s->timer, rnic_rd_turn_fire);
 	s->io.fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (s->io.fd < 0) {
 		free(s);
@@ -548,7 +549,6 @@ static struct sockaddr_in any_port(const struct rnic_rd *rd)
 static void sock_close(struct rnic_rd_sock *sock)
 {
 	rnic_rd_faults_forget(sock->rd, sock);
-	rnic_timer_cancel(sock->rd->e, &sock->timer);
 	list_del(&sock->link);
 	rnic_io_close(&sock->io);
 }
@@ -610,6 +610,8 @@ int rnic_rd_io_open(struct rnic_rd *rd)
 	int size = 0, err;
 
 	list_init(&rd->socks);
+	list_init(&rd->turns);
+	rnic_timer_init(&rd->turn_timer, rnic_rd_turn_fire);
 	rnic_rd_faults_init(rd);
 	rd->main = sock_new(rd, &own, false);
 	if (!rd->main)
@@ -636,6 +638,7 @@ void rnic_rd_io_close(struct rnic_rd *rd)
 	struct rnic_rd_sock *s;
 
 	rnic_timer_cancel(rd->e, &rd->fault_timer);
+	rnic_timer_cancel(rd->e, &rd->turn_timer);
 	rnic_table_del(rd->e->qps, rd->qp->ibv.qp_num);
 	while ((s = list_first(&rd->socks, struct rnic_rd_sock, link)))
 		sock_close(s);

@@ -220,15 +220,24 @@ static void init_in(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct 
 
 /* ---- being answered ---- */
 
-/* The path in contact that an answer is for. */
-static struct rnic_rd_path *asked(struct rnic_rd *rd, uint64_t id)
+/* The path in contact that an answer is for. Several may be asked under one id, that of the peer to
+ * which they seem to lead: then it is the one that the answer came by, as cookies are of a path. */
+static struct rnic_rd_path *asked(struct rnic_rd *rd, const struct rnic_rd_sock *sock,
+				  const struct sockaddr_in *from, uint8_t sgid, uint64_t id)
 {
-	struct rnic_rd_path *p;
+	struct rnic_rd_path *p, *any = NULL;
 
-	list_for_each (p, &rd->contacts, link)
-		if (id == (p->peer ? p->peer->local_id : p->nonce))
+	if (sock->fast)
+		sock = rd->main;
+	list_for_each (p, &rd->contacts, link) {
+		if (id != (p->peer ? p->peer->local_id : p->nonce))
+			continue;
+		if (p->sock == sock && p->sgid == sgid && p->addr.s_addr == from->sin_addr.s_addr)
 			return p;
-	return NULL;
+		any = any ? any : p;
+	}
+	/* Of a path that is alone under its id it can only be that one's. */
+	return any && !any->peer ? any : NULL;
 }
 
 /* Who says that it is of this life. At an address where we know it, it is the peer; elsewhere it
@@ -317,7 +326,7 @@ void rnic_rd_hello(struct rnic_rd *rd, struct rnic_rd_sock *sock, const struct s
 		init_in(rd, sock, from, sgid, &in);
 		return;
 	}
-	p = asked(rd, h->id);
+	p = asked(rd, sock, from, sgid, h->id);
 	if (p)
 		answer_in(p, h, &in);
 	else

@@ -1,13 +1,9 @@
 /* RD: who may send now.
  *
- * A path that has something to send takes a place in the queue of its socket. Each may send some at
- * a time and is then behind the others, so that no peer waits for all that another one is sent.
- * What is short goes at once.
- *
- * The path that most is sent to has a socket of its own (rnic_rd_io.c). Of that the kernel tells
- * how much waits in the own interface, and no more is handed over than leaves soon
- * (src/rd/rd_egress.h). The others share a socket: what waits there may be another one's, behind an
- * interface that is slower, or for a neighbour that does not answer, and says nothing.
+ * A path that has something to send takes a place in the queue. Each may send some at a time and is
+ * then behind the others, so that no peer waits for all that another one is sent. What is short
+ * goes at once. The kernel tells how much of all sockets' waits in the own interface, and no more
+ * is handed over than leaves soon (src/rd/rd_egress.h).
  */
 #include <errno.h>
 #include "rd_egress.h"
@@ -59,7 +55,7 @@ static uint32_t go(struct rnic_rd_path *path, uint32_t bytes, uint64_t now)
 		sent += (uint32_t)n;
 	}
 	if (n < 0 || sent >= bytes)
-		list_add_tail(&path->turn, &path->sock->turns);
+		list_add_tail(&path->turn, &path->rd->turns);
 	if (!sent)
 		return 0;
 	path->rd->tx_now = now;
@@ -69,62 +65,55 @@ static uint32_t go(struct rnic_rd_path *path, uint32_t bytes, uint64_t now)
 	return sent;
 }
 
-/* What a path may send now, and if that is nothing, when it may. */
-static uint32_t allowed(struct rnic_rd_path *path, uint64_t now, uint64_t *at)
+/* Requests do not wait behind the data of other paths. */
+static void brief(struct rnic_rd_path *path, uint64_t now)
 {
-	struct rnic_rd_sock *sock = rnic_rd_io_own(path);
-	uint32_t queued, room;
+	int sent = 0;
 
-	if (!sock)
-		return ONE_GO;
-	queued = rnic_rd_io_queued(sock);
-	room = rd_egress_room(&sock->egress, queued, now);
-	*at = rd_egress_when(&sock->egress, queued, now);
-	/* Who has nothing on the way hears nothing, not even that the peer is dead: some may go,
-	 * whatever waits there. */
-	return room || path->p.cc.flight ? room : SHORT;
+	while (rnic_rd_io_ready(path->sock) && rnic_rd_send_brief(path, now) > 0)
+		sent++;
+	if (!sent)
+		return;
+	path->rd->tx_now = now;
+	rnic_rd_io_flush(path);
+	acks_ride(path->peer);
+	rnic_rd_path_arm(path);
 }
 
-static void serve(struct rnic_rd_sock *sock, uint64_t now)
+static void serve(struct rnic_rd *rd, uint64_t now)
 {
-	uint32_t left = ONE_GO, n, may;
-	uint64_t next = UINT64_MAX, at = now;
+	uint32_t queued = rnic_rd_io_queued(rd);
+	uint32_t room = rd_egress_room(&rd->egress, queued, now);
+	uint32_t left = least(room, ONE_GO), n;
+	uint64_t next;
 	struct rnic_rd_path *path;
 	struct list_head work;
 
-	/* Who may not send now, or has more afterwards, is behind the others. */
+	/* Who has more afterwards is behind the others. */
 	list_init(&work);
-	list_splice_tail(&sock->turns, &work);
+	list_splice_tail(&rd->turns, &work);
 	while (left && (path = list_first(&work, struct rnic_rd_path, turn))) {
-		bool alone = list_empty(&sock->turns) && work.prev == &path->turn;
+		bool alone = list_empty(&rd->turns) && work.prev == &path->turn;
 
-		may = allowed(path, now, &at);
-		if (!may) {
-			next = at < next ? at : next;
-			list_del(&path->turn);
-			list_add_tail(&path->turn, &sock->turns);
-			continue;
-		}
-		may = least(may, left);
-		n = go(path, alone ? may : least(may, TURN), now);
+		n = go(path, alone ? left : least(left, TURN), now);
 		left -= least(n, left);
-		if (!list_empty(&path->turn)) {
-			at = n ? now : now + NO_MEMORY_NS;
-			next = at < next ? at : next;
-		}
+		queued += n;
 	}
-	if (!list_empty(&work))
-		next = now;
-	list_splice_tail(&sock->turns, &work);
-	list_splice_tail(&work, &sock->turns);
+	list_splice_tail(&rd->turns, &work);
+	list_splice_tail(&work, &rd->turns);
+	if (list_empty(&rd->turns))
+		return;
+	if (left)
+		next = now + NO_MEMORY_NS;
+	else
+		next = room > ONE_GO ? now : rd_egress_when(&rd->egress, queued, now);
 	/* Without memory for the timer the next acknowledgement has to do. */
-	if (!list_empty(&sock->turns))
-		rnic_timer_arm(sock->rd->e, &sock->timer, next);
+	rnic_timer_arm(rd->e, &rd->turn_timer, next);
 }
 
 void rnic_rd_turn_fire(struct rnic_timer *t, uint64_t now)
 {
-	serve(container_of(t, struct rnic_rd_sock, timer), now);
+	serve(container_of(t, struct rnic_rd, turn_timer), now);
 }
 
 /* Bytes that could go now, those of the first message of each lane. */
@@ -150,7 +139,7 @@ static bool hand_over(const struct rnic_rd *rd, uint32_t bytes)
 
 void rnic_rd_turn(struct rnic_rd_path *path, uint64_t now)
 {
-	struct rnic_rd_sock *sock = path->sock;
+	struct rnic_rd *rd = path->rd;
 	uint32_t bytes;
 
 	if (path->state != RNIC_RD_PATH_UP)
@@ -160,18 +149,20 @@ void rnic_rd_turn(struct rnic_rd_path *path, uint64_t now)
 		go(path, SHORT, now);
 		if (list_empty(&path->turn))
 			return; /* that was all */
-	} else if (list_empty(&path->turn)) {
-		list_add_tail(&path->turn, &sock->turns);
+	} else {
+		brief(path, now);
+		if (list_empty(&path->turn))
+			list_add_tail(&path->turn, &rd->turns);
 	}
-	if (!hand_over(path->rd, bytes)) {
-		serve(sock, now);
+	if (!hand_over(rd, bytes)) {
+		serve(rd, now);
 		return;
 	}
 	/* The timer may be set for another one, which has to wait for longer. */
-	if (sock->timer.slot >= 0 && sock->timer.at <= now)
+	if (rd->turn_timer.slot >= 0 && rd->turn_timer.at <= now)
 		return;
-	if (!rnic_timer_arm(path->rd->e, &sock->timer, now))
-		rnic_engine_unpark(path->rd->e);
+	if (!rnic_timer_arm(rd->e, &rd->turn_timer, now))
+		rnic_engine_unpark(rd->e);
 }
 
 void rnic_rd_pump(struct rnic_rd_peer *peer)

@@ -21,6 +21,10 @@
 #define AHEAD (UINT32_C(1) << 29)
 /* How often a peer that has no receive is asked again, in case its word was lost. */
 #define RNR_PROBE_NS (50 * UTIL_NS_PER_MS)
+/* A request of one packet up to this length is sent although the window is full, as long as no more
+ * than so much is beyond it. */
+#define BRIEF        1024
+#define BRIEF_BEYOND 8192
 /* A machine that says that nobody listens is believed after this long. */
 #define REFUSED_NS UTIL_NS_PER_S
 
@@ -123,31 +127,36 @@ static bool may_start(const struct rnic_rd_peer *peer, const struct rnic_rd_msg 
 	return !peer->rnr || rd_seq_before(m->first, rnic_rd_awake(peer)->rnr_psn);
 }
 
-/* The next packet that has not been sent yet, or has been taken back. Lanes take turns: the request
- * for data that could come in does not wait until all the data is out that we were asked for. */
-static struct rnic_rd_msg *fresh(struct rnic_rd_path *path, uint32_t *i)
+/* The next packet of a lane that has not been sent yet, or has been taken back. */
+static struct rnic_rd_msg *fresh_of(struct rnic_rd_path *path, unsigned int l, uint32_t *i)
 {
 	struct rnic_rd_peer *peer = path->peer;
+	struct rnic_rd_lane *lane = &peer->lane[l];
+	struct rnic_rd_msg *m;
 
-	for (unsigned int k = 1; k <= WIRE_RD_LANES; k++) {
-		unsigned int l = (path->last_lane + k) % WIRE_RD_LANES;
-		struct rnic_rd_lane *lane = &peer->lane[l];
-		struct rnic_rd_msg *m;
-
-		while ((m = list_first(&path->tx[l], struct rnic_rd_msg, tx))) {
-			while (m->sent < m->n && m->begun &&
-			       rd_board_acked(&lane->board, m->first + m->sent))
-				m->sent++;
-			if (m->sent < m->n)
-				break;
-			list_del(&m->tx);
-		}
-		if (!m || !may_start(peer, m) || !rd_board_fits(&lane->board, m->first + m->sent))
-			continue;
-		*i = m->sent;
-		return m;
+	while ((m = list_first(&path->tx[l], struct rnic_rd_msg, tx))) {
+		while (m->sent < m->n && m->begun &&
+		       rd_board_acked(&lane->board, m->first + m->sent))
+			m->sent++;
+		if (m->sent < m->n)
+			break;
+		list_del(&m->tx);
 	}
-	return NULL;
+	if (!m || !may_start(peer, m) || !rd_board_fits(&lane->board, m->first + m->sent))
+		return NULL;
+	*i = m->sent;
+	return m;
+}
+
+/* Lanes take turns: the request for data that could come in does not wait until all the data is out
+ * that we were asked for. */
+static struct rnic_rd_msg *fresh(struct rnic_rd_path *path, uint32_t *i)
+{
+	struct rnic_rd_msg *m = NULL;
+
+	for (unsigned int k = 1; k <= WIRE_RD_LANES && !m; k++)
+		m = fresh_of(path, (path->last_lane + k) % WIRE_RD_LANES, i);
+	return m;
 }
 
 static void began(struct rnic_rd_peer *peer, struct rnic_rd_msg *m, uint64_t now)
@@ -177,34 +186,15 @@ static bool first_is_lost(struct rnic_rd_peer *peer, const struct rnic_rd_msg *m
 	return lost->board != &peer->lane[m->lane].board || rd_seq_before(lost->psn, m->first + i);
 }
 
-int rnic_rd_send_one(struct rnic_rd_path *path, uint64_t now)
+/* len: with RNIC_RD_OVERHEAD. */
+static int send_packet(struct rnic_rd_path *path, struct rnic_rd_msg *m, uint32_t i, bool lost,
+		       size_t len, uint64_t now)
 {
 	struct rnic_rd_peer *peer = path->peer;
-	struct rd_sent *lost = rd_path_lost(&path->p);
-	struct rnic_rd_lane *lane;
-	struct rnic_rd_msg *m;
-	uint32_t i, room = rd_cc_room(&path->p.cc);
-	size_t len;
 
-	m = fresh(path, &i);
-	if (lost && (!m || first_is_lost(peer, m, i, lost))) {
-		lane = container_of(lost->board, struct rnic_rd_lane, board);
-		m = find(lane, lost->psn);
-		i = m ? lost->psn - m->first : 0;
-	} else {
-		lost = NULL;
-	}
-	if (!m)
-		return 0;
-	len = rnic_rd_packet_len(m, i) + RNIC_RD_OVERHEAD;
-	if (len > room) {
-		path->p.limited = true;
-		return 0;
-	}
-	lane = &peer->lane[m->lane];
-	if (rd_board_send(&lane->board, &path->p, m->first + i, (uint32_t)len, now))
+	if (rd_board_send(&peer->lane[m->lane].board, &path->p, m->first + i, (uint32_t)len, now))
 		return -ENOMEM;
-	peer->rd->stats.resent += !!lost;
+	peer->rd->stats.resent += lost;
 	path->last_lane = m->lane;
 	if (!lost)
 		m->sent = i + 1;
@@ -212,6 +202,48 @@ int rnic_rd_send_one(struct rnic_rd_path *path, uint64_t now)
 	rnic_rd_io_put(path, rnic_rd_build(peer, m, i, !more(path, m, i),
 					   rnic_rd_io_room(path, peer->mtu)));
 	return (int)len;
+}
+
+int rnic_rd_send_one(struct rnic_rd_path *path, uint64_t now)
+{
+	struct rnic_rd_peer *peer = path->peer;
+	struct rd_sent *lost = rd_path_lost(&path->p);
+	struct rnic_rd_msg *m;
+	size_t len;
+	uint32_t i;
+
+	m = fresh(path, &i);
+	if (lost && (!m || first_is_lost(peer, m, i, lost))) {
+		m = find(container_of(lost->board, struct rnic_rd_lane, board), lost->psn);
+		i = m ? lost->psn - m->first : 0;
+	} else {
+		lost = NULL;
+	}
+	if (!m)
+		return 0;
+	len = rnic_rd_packet_len(m, i) + RNIC_RD_OVERHEAD;
+	if (len > rd_cc_room(&path->p.cc)) {
+		path->p.limited = true;
+		return 0;
+	}
+	return send_packet(path, m, i, lost, len, now);
+}
+
+int rnic_rd_send_brief(struct rnic_rd_path *path, uint64_t now)
+{
+	const struct rd_cc *cc = &path->p.cc;
+	uint32_t i;
+	struct rnic_rd_msg *m;
+	size_t len;
+
+	/* What is lost goes first. */
+	if (rd_path_lost(&path->p) || cc->flight >= cc->window + BRIEF_BEYOND)
+		return 0;
+	m = fresh_of(path, RNIC_RD_REQ, &i);
+	if (!m || m->n > 1)
+		return 0;
+	len = rnic_rd_packet_len(m, i) + RNIC_RD_OVERHEAD;
+	return len <= BRIEF ? send_packet(path, m, i, false, len, now) : 0;
 }
 
 static uint32_t expected(const struct rnic_rd_peer *peer, int lane)

@@ -239,13 +239,15 @@ bool stripe_next(const struct stripe_conf *c, struct stripe_peer *p, struct stri
 	m->left -= piece->bytes;
 	m->used |= 1u << piece->path;
 	m->out[piece->path]++;
+	p->out[piece->path]++;
 	m->all_out++;
 	m->flying[piece->path] += piece->bytes;
 	return true;
 }
 
-static void no_more_out(struct stripe_msg *m, const struct stripe_piece *piece)
+void stripe_forget(struct stripe_peer *p, struct stripe_msg *m, const struct stripe_piece *piece)
 {
+	p->out[piece->path]--;
 	m->out[piece->path]--;
 	m->all_out--;
 	m->flying[piece->path] -= piece->bytes;
@@ -263,7 +265,7 @@ bool stripe_done(const struct stripe_conf *c, struct stripe_peer *p, struct stri
 		m->began = began;
 	m->any = true;
 	m->now = now;
-	no_more_out(m, piece);
+	stripe_forget(p, m, piece);
 	c->policy->done(c, p, m, piece, began, now);
 	if (m->left || m->all_out)
 		return false;
@@ -275,7 +277,7 @@ void stripe_failed(const struct stripe_conf *c, struct stripe_peer *p, struct st
 		   const struct stripe_piece *piece)
 {
 	(void)c;
-	no_more_out(m, piece);
+	stripe_forget(p, m, piece);
 	m->lost[m->n_lost++] = (struct stripe_range){piece->offset, piece->bytes};
 	m->left += piece->bytes;
 	m->torn = true;

@@ -63,6 +63,7 @@ struct stripe_conf {
 struct stripe_peer {
 	double weight[STRIPE_PATHS_MAX]; /* of hsam and bss: shares; of pull and hop: rates */
 	bool down[STRIPE_PATHS_MAX];     /* not to be used now */
+	uint32_t out[STRIPE_PATHS_MAX];  /* pieces under way, of all messages */
 	uint32_t turn;                   /* of roundrobin: the next path */
 	/* Of hop: the paths in use, and how the last messages went. */
 	uint32_t slots, slot[STRIPE_PATHS_MAX];
@@ -159,6 +160,8 @@ bool stripe_done(const struct stripe_conf *c, struct stripe_peer *p, struct stri
 /* It has not, and must be sent again: its bytes are left again, its path is down. */
 void stripe_failed(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,
 		   const struct stripe_piece *piece);
+/* It has not, and what becomes of the message is of no interest any more. */
+void stripe_forget(struct stripe_peer *p, struct stripe_msg *m, const struct stripe_piece *piece);
 /* A path that was down may be tried again. */
 void stripe_heal(const struct stripe_conf *c, struct stripe_peer *p, uint32_t path);
 

@@ -82,7 +82,8 @@ static bool choose(const struct stripe_conf *c, const struct stripe_peer *p,
 		uint32_t k = path[i];
 		double d;
 
-		if (m->out[k] >= STRIPE_OUTSTANDING || !stripe_usable(c, p, k))
+		/* One message after the other, but each has something under way. */
+		if ((p->out[k] >= STRIPE_OUTSTANDING && m->all_out) || !stripe_usable(c, p, k))
 			continue;
 		if (best < n &&
 		    (m->out[k] > m->out[path[best]] ||

@@ -55,6 +55,29 @@ mpi 3 exchange -m 64K -i 10 -T 20 --model 2
 holds '[.rows[].model] == [2, 2, 2, 2, 2]' "$tmp/exchange.json"
 mpi 4 alltoall -m 8:4K:512 -i 10 -T 20
 holds "(.rows | length) == 2 and $ordered" "$tmp/alltoall.json"
+mpi 4 alltoall -m 256K -i 2 -w 1 -T 20
+holds "(.rows | length) == 1 and $ordered" "$tmp/alltoall.json"
+mpi 3 allgather -m 8:128K:16384 -i 3 -w 1 -T 20
+holds "[.rows[].size] == [8, 131072] and $ordered" "$tmp/allgather.json"
+
+# A ring: no rank is faster than all together, and the steps are those that were asked for.
+slower='all(.rows[]; .n > 0 and 0 < .worst_MBps and .worst_MBps <= .p90_MBps + 0.001
+	and .p10_MBps <= .MBps and .MBps <= .p90_MBps)'
+mpi 4 drc -m 64K -i 5 -T 20
+holds "[.rows[].step] == [1, 2, 3] and all(.rows[]; .window == 4) and $slower" "$tmp/drc.json"
+mpi 4 drc -m 8:64K:8192 -i 3 -w 1 -W 9 -T 20 --steps 2-3
+holds "[.rows[] | [.step, .size]] == [[2, 8], [3, 8], [2, 65536], [3, 65536]] and
+	all(.rows[]; .window == 9) and $slower" "$tmp/drc.json"
+
+# A row for each message, one after another, and no end before its time.
+mpi 2 trace -m 64K:128K -T 1
+holds '[.rows[].message] == [range(.rows | length)] and .rows[-1].at_s > 0.9 and .seconds < 10
+	and all(.rows[]; .us > 0 and .MBps > 0)' "$tmp/trace.json"
+holds '.rows as $r | all(range(1; $r | length);
+	$r[.].at_s + 0.0001 >= $r[. - 1].at_s + $r[. - 1].us / 1e6 and
+	$r[.].size != $r[. - 1].size)' "$tmp/trace.json"
+mpi 2 trace -m 8 -i 5
+holds '(.rows | length) == 5' "$tmp/trace.json"
 mpi 4 memory
 holds 'all(.rows[] | select(.when != "growth"); 0 < .min_MiB and .min_MiB <= .mean_MiB
 	and .mean_MiB <= .max_MiB)' "$tmp/memory.json"
@@ -68,5 +91,8 @@ grep -Eq '^8 +10( +[0-9.]+){5}$' "$tmp/table" || fail "latency: no row in the ta
 refuses 2 "there is no kind 'frobnicate'" frobnicate
 refuses 3 "overlap needs exactly 2 ranks, not 3" overlap
 refuses 2 "not a value that is possible: '8:1'" latency -m 8:1
+refuses 3 "3 ranks have no step 3" drc --steps 2-3
+refuses 2 "not a value that is possible: '3-2'" drc --steps 3-2
+refuses 2 "not a value that is possible: '-1'" drc --steps -1
 refuses 2 "not understood: '--frobnicate'" latency --frobnicate
 echo "ok, $checks checks"

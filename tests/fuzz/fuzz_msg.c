@@ -15,8 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (r)
 		return 0;
 	HOLDS(body <= size && body <= MSG_WIRE_MAX && p.n_seg <= MSG_SEGS);
-	if (p.type == MSG_EAGER || p.type == MSG_ATOMIC_RSP)
+	if (p.type == MSG_EAGER || p.type == MSG_ATOMIC_RSP || p.type == MSG_HERE)
 		HOLDS(p.len == size - body);
+	if (p.type == MSG_HERE)
+		HOLDS(p.len && p.len <= 4 * MSG_ADDRS && p.len % 4 == 0);
 	/* What is left out when it is written again has no meaning. */
 	HOLDS(msg_wire_encode(&p, out) == body);
 	if (body == size) {

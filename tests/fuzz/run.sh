@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 src=$here/../../src
 out=${FUZZ_OUT:-$here/../../build/fuzz}
 clang=${CLANG:-clang}
-targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram rd pgft msg lft net job}
+targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram rd pgft msg live lft net job}
 
 case ${1:-10000000} in
 --build-only | --minimise) mode=${1#--} runs=0 ;;
@@ -38,6 +38,7 @@ max_len() {
 	rd) echo 1100 ;;
 	pgft) echo 256 ;;
 	msg) echo 300 ;;
+	live) echo 1700 ;;
 	lft) echo 2048 ;;
 	net) echo 2048 ;;
 	job) echo 512 ;;
@@ -55,13 +56,14 @@ build() {
 	pgft | lft | net | job) set -- "$1" "$src"/fabric/fabric_[!p]*.c "$src/fabric/fabric_pgft.c" \
 		"$src/util/util_rand.c" "$src/util/util_number.c" -lm ;;
 	msg) set -- "$1" "$src"/msg/msg_wire.c ;;
+	live) set -- "$1" "$src"/msg/msg_live.c "$src/util/util_dir.c" -lm ;;
 	*) set -- "$1" "$src"/wire/*.c ;;
 	esac
 	target=$1
 	shift
 	"$clang" -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
 		-fno-sanitize-recover=all -I"$src/wire" -I"$src/fabric" -I"$src/util" \
-		-I"$src/msg" \
+		-I"$src/msg" -I"$src/stripe" \
 		-o "$out/fuzz_$target" "$here/fuzz_$target.c" "$@"
 }
 

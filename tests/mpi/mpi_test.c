@@ -43,7 +43,7 @@ static void too_late(int sig)
 static void usage(const char *wrong)
 {
 	if (mt.rank == 0)
-		fprintf(stderr, "%s: %s\nUsage: %s [-s SEED] [-t SECONDS] [-T SECONDS] [-p PART]\n",
+		fprintf(stderr, "%s: %s\nUsage: %s [-s SEED] [-t SECONDS] [-n COUNT] [-T SECONDS] [-p PART]\n",
 			program, wrong, program);
 	MPI_Finalize();
 	exit(2);
@@ -65,13 +65,16 @@ static void options(int argc, char **argv)
 	int c;
 
 	opterr = 0;
-	while ((c = getopt(argc, argv, "s:t:T:p:")) != -1) {
+	while ((c = getopt(argc, argv, "s:t:n:T:p:")) != -1) {
 		switch (c) {
 		case 's':
 			mt.seed = strtoull(optarg, NULL, 0);
 			break;
 		case 't':
 			mt.seconds = number(optarg);
+			break;
+		case 'n':
+			mt.count = (int)number(optarg);
 			break;
 		case 'T':
 			limit = number(optarg);

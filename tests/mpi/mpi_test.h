@@ -12,6 +12,7 @@
  *
  *	-s SEED    of what is random; 0: take the time (1)
  *	-t SECONDS how long a program goes on that may go on for ever
+ *	-n COUNT   how many messages, where that can be chosen (mt.count before mt_init)
  *	-T SECONDS after which a rank that has not come to its end says where it is and ends (100)
  *	-p PART    only parts whose names contain this
  */
@@ -28,6 +29,7 @@ struct mt {
 	int rank, size;
 	uint64_t seed;
 	double seconds;
+	int count;
 };
 extern struct mt mt;
 

@@ -117,6 +117,11 @@ struct msg_dev *open_dev(void)
 
 void side_open(struct side *s, const struct msg_ep_conf *mode)
 {
+	side_open_at(s, mode, NULL);
+}
+
+void side_open_at(struct side *s, const struct msg_ep_conf *mode, const char *const addrs[2])
+{
 	struct msg_ep_conf conf = {.eager_max = EAGER_MAX,
 				   .rx_buffers = 64,
 				   .depth = 64,
@@ -140,11 +145,14 @@ void side_open(struct side *s, const struct msg_ep_conf *mode)
 	s->sock = sv[s->me];
 	close(sv[!s->me]);
 	alarm(60);
+	if (addrs)
+		CHECK(!setenv("WEFT_ADDR", addrs[s->me], 1));
 	if (s->me && mode->eager_max)
 		conf.eager_max = mode->eager_max;
 	if (policy) {
 		CHECK(!stripe_parse(&conf.stripe, policy, why, sizeof(why)));
 		conf.stripe_min = 2 * EAGER_MAX;
+		conf.live = getenv("WEFT_LIVE_DIR");
 	}
 	s->dev = open_dev();
 	CHECK(!msg_ep_open(s->dev, &conf, &s->ep));
@@ -162,6 +170,12 @@ void swap(struct side *s, const void *own, void *other, size_t len)
 {
 	CHECK(write(s->sock, own, len) == (ssize_t)len);
 	CHECK(read(s->sock, other, len) == (ssize_t)len);
+}
+
+void swap_served(struct side *s, const void *own, void *other, size_t len)
+{
+	meet(s);
+	swap(s, own, other, len);
 }
 
 void meet(struct side *s)

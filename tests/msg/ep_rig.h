@@ -41,6 +41,9 @@ void check(bool ok, const char *what, const char *file, int line);
 /* mode: of the endpoints; only speculate, usage and write count, and eager_max, which is the
  * child's if it is not 0. */
 void side_open(struct side *s, const struct msg_ep_conf *mode);
+/* With devices that have these addresses, the parent's first (WEFT_ADDR). Only where the process
+ * has not had a device yet. */
+void side_open_at(struct side *s, const struct msg_ep_conf *mode, const char *const addrs[2]);
 void side_close(struct side *s);
 /* Only this one, whose other one is gone. */
 void side_free(struct side *s);
@@ -55,6 +58,8 @@ void meet(struct side *s);
 void finish(struct side *s, struct op *op);
 /* Exchanges a piece of memory with the other one, which goes without saying. */
 void swap(struct side *s, const void *own, void *other, size_t len);
+/* The same; serves it until it comes to that, too. */
+void swap_served(struct side *s, const void *own, void *other, size_t len);
 
 void start_send(struct side *s, struct op *op, const void *buf, uint64_t tag, size_t len,
 		uint8_t flags);

@@ -140,6 +140,18 @@ static void all_up(struct side *s)
 	meet(s);
 }
 
+/* Nothing is under way, and nobody thinks so. */
+static void check_idle(struct side *s)
+{
+	const struct msg_paths *paths = s->ep->peers[s->peer].paths;
+
+	CHECK(!s->ep->parts_out && list_empty(&s->ep->turns) && list_empty(&s->ep->strips));
+	CHECK(!paths || !paths->users);
+	for (uint32_t i = 0; paths && i < STRIPE_PATHS_MAX; i++)
+		CHECK(!paths->use.out[i] && !paths->state.out[i] && !paths->whole.state.out[i] &&
+		      !paths->doubt[i]);
+}
+
 static void rig_open(struct side *s, const struct msg_ep_conf *mode)
 {
 	side_open(s, mode);
@@ -169,7 +181,7 @@ static void test_all_carry(void **state)
 	for (uint64_t tag = 2; tag < 12; tag++)
 		both_long(&s, tag);
 	for (uint32_t i = 0; i < paths_of(&s); i++)
-		each &= s.ep->peers[s.peer].paths->bytes[i] > 0;
+		each &= s.ep->peers[s.peer].paths->use.path[i].bytes > 0;
 	/* Some policies use the best ones only. */
 	CHECK(each || s.ep->conf.stripe.batch < s.ep->conf.stripe.paths ||
 	      !strcmp(s.ep->conf.stripe.policy->name, "hop"));
@@ -186,12 +198,26 @@ static void test_finishes(void **state)
 
 	rig_open(&s, *state);
 	all_up(&s);
-	memcpy(before, s.ep->peers[s.peer].paths->bytes, sizeof(before));
+	for (uint32_t i = 0; i < paths_of(&s); i++)
+		before[i] = s.ep->peers[s.peer].paths->use.path[i].bytes;
 	faults.finishes = 0;
 	both_long(&s, 1);
 	for (uint32_t i = 0; i < paths_of(&s); i++)
-		used += s.ep->peers[s.peer].paths->bytes[i] > before[i];
+		used += s.ep->peers[s.peer].paths->use.path[i].bytes > before[i];
 	CHECK(used && faults.finishes == used);
+	side_close(&s);
+}
+
+/* Nothing tells of losses between connected peers, so auto leaves it at one connection. */
+static void test_auto(void **state)
+{
+	struct side s;
+
+	rig_open(&s, *state);
+	s.ep->conf.stripe_auto = true;
+	for (uint64_t tag = 1; tag < 4; tag++)
+		both_long(&s, tag);
+	CHECK(!s.ep->peers[s.peer].conn->also && !s.ep->peers[s.peer].paths);
 	side_close(&s);
 }
 
@@ -249,6 +275,7 @@ static void test_failures(void **state)
 		c->tries = 0;
 	all_up(&s);
 	both_long(&s, 2000);
+	check_idle(&s);
 	side_close(&s);
 }
 
@@ -297,6 +324,7 @@ static void test_rma_failures(void **state)
 	faults.on = false;
 	CHECK(faults.killed);
 	meet(&s);
+	check_idle(&s);
 	msg_dereg(mr);
 	side_close(&s);
 }
@@ -324,6 +352,7 @@ static void test_none_left(void **state)
 	finish(&s, &recv);
 	CHECK(recv.msg.err == -EHOSTUNREACH);
 	meet(&s);
+	check_idle(&s);
 	side_close(&s);
 }
 
@@ -336,6 +365,8 @@ int main(void)
 		cmocka_unit_test_prestate(test_all_carry, &modes[1]),
 		cmocka_unit_test_prestate(test_all_carry, &modes[2]),
 		cmocka_unit_test_prestate(test_finishes, &modes[1]),
+		cmocka_unit_test_prestate(test_auto, &modes[0]),
+		cmocka_unit_test_prestate(test_auto, &modes[1]),
 		cmocka_unit_test_prestate(test_failures, &modes[0]),
 		cmocka_unit_test_prestate(test_failures, &modes[1]),
 		cmocka_unit_test_prestate(test_failures, &modes[2]),

@@ -43,6 +43,8 @@ static struct msg_pkt any(struct util_rand *r, uint8_t type)
 	p.id2 = (uint32_t)util_rand_next(r);
 	if (type == MSG_EAGER || type == MSG_ATOMIC_RSP)
 		p.len = util_rand_below(r, 200);
+	if (type == MSG_HERE)
+		p.len = 4 * (1 + util_rand_below(r, MSG_ADDRS));
 	if (type != MSG_RTS && type != MSG_PUT && type != MSG_CTS)
 		return p;
 	p.n_seg = (unsigned int)util_rand_below(r, MSG_SEGS + 1);
@@ -62,13 +64,13 @@ static void test_round(void **state)
 	(void)state;
 	util_rand_seed(&r, 1);
 	for (int round = 0; round < 2000; round++)
-		for (uint8_t type = MSG_EAGER; type <= MSG_LAST; type++) {
+		for (uint8_t type = MSG_EAGER; type <= MSG_TYPE_LAST; type++) {
 			struct msg_pkt p = any(&r, type), q;
 			uint8_t buf[MSG_WIRE_MAX + 200] = {0};
 			size_t body, len = msg_wire_encode(&p, buf);
 
 			assert_in_range(len, MSG_HDR, MSG_WIRE_MAX);
-			if (type == MSG_EAGER || type == MSG_ATOMIC_RSP)
+			if (type == MSG_EAGER || type == MSG_ATOMIC_RSP || type == MSG_HERE)
 				len += p.len;
 			if (type == MSG_ATOMIC)
 				len += p.len *
@@ -97,15 +99,33 @@ static void test_any_bytes(void **state)
 		assert_non_null(buf);
 		util_rand_bytes(&r, buf, len);
 		if (len > 2) {
-			buf[0] = (uint8_t)util_rand_below(&r, MSG_LAST + 2);
+			buf[0] = (uint8_t)util_rand_below(&r, MSG_TYPE_LAST + 2);
 			buf[2] = (uint8_t)util_rand_below(&r, MSG_SEGS + 2);
 		}
 		if (!msg_wire_decode(&p, buf, len, &body)) {
 			assert_true(body <= len);
 			assert_true(p.n_seg <= MSG_SEGS);
+			assert_true(p.type != MSG_HERE || len - body <= 4 * MSG_ADDRS);
 		}
 		free(buf);
 	}
+}
+
+/* Lists of addresses: whole ones, at least one and not too many, and as long as is said. */
+static void test_lists(void **state)
+{
+	(void)state;
+	for (uint64_t said = 0; said < 80; said++)
+		for (size_t is = 0; is < 80; is++) {
+			struct msg_pkt p = {.type = MSG_HERE, .id = 7, .len = said}, q;
+			uint8_t buf[MSG_WIRE_MAX + 80] = {0};
+			size_t body, len = msg_wire_encode(&p, buf) + is;
+			bool right = said == is && said && said % 4 == 0 && said <= 64;
+
+			assert_int_equal(!msg_wire_decode(&q, buf, len, &body), right);
+			if (right)
+				assert_int_equal(len - body, said);
+		}
 }
 
 /* Datagrams of endpoints that want to be connected. */
@@ -159,6 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_round),
 		cmocka_unit_test(test_any_bytes),
+		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_hello),
 	};
 

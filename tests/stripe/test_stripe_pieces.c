@@ -136,19 +136,47 @@ static void test_piece_size(void **state)
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(piece[i].bytes, 10000);
 	/* Not below what is worth it; what fits into one is one; no crumb at the end. */
+	stripe_peer_init(&c, &p, 1);
 	stripe_begin(&c, &p, &m, 6400);
 	assert_int_equal(take_all(&c, &p, &m, piece), 6);
 	assert_int_equal(piece[0].bytes, 1000);
 	assert_int_equal(piece[5].bytes, 1400);
+	stripe_peer_init(&c, &p, 1);
 	stripe_begin(&c, &p, &m, 900);
 	assert_int_equal(take_all(&c, &p, &m, piece), 1);
 	/* Not above what can still react. */
+	stripe_peer_init(&c, &p, 1);
 	stripe_begin(&c, &p, &m, UINT64_C(1) << 40);
 	stripe_next(&c, &p, &m, piece);
 	assert_int_equal(piece[0].bytes, 4 << 20);
 	c.least = 0;
+	stripe_peer_init(&c, &p, 1);
 	stripe_begin(&c, &p, &m, 3);
 	assert_int_equal(take_all(&c, &p, &m, piece), 3);
+}
+
+/* Of several messages to a peer the first has the paths, until it is all given out; but each of the
+ * others has something under way. */
+static void test_one_after_the_other(void **state)
+{
+	struct stripe_conf c = policy("pull:4");
+	struct stripe_piece first[STRIPE_OUT_MAX], second[STRIPE_OUT_MAX];
+	struct stripe_peer p;
+	struct stripe_msg a, b;
+
+	(void)state;
+	stripe_peer_init(&c, &p, 1);
+	c.least = 1000;
+	stripe_begin(&c, &p, &a, 640000);
+	stripe_begin(&c, &p, &b, 640000);
+	assert_int_equal(take_all(&c, &p, &a, first), 8);
+	assert_int_equal(take_all(&c, &p, &b, second), 1);
+	stripe_done(&c, &p, &a, &first[0], 0, 1);
+	assert_int_equal(take_all(&c, &p, &b, second), second[0].path != first[0].path);
+	/* What is given up makes room, too. */
+	for (int i = 1; i < 8; i++)
+		stripe_forget(&p, &a, &first[i]);
+	assert_true(take_all(&c, &p, &b, second) >= 6);
 }
 
 /* Sends a message over paths of these rates, each a queue. Returns the time. */
@@ -389,10 +417,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_conserved),  cmocka_unit_test(test_never_stuck),
-		cmocka_unit_test(test_piece_size), cmocka_unit_test(test_pull),
-		cmocka_unit_test(test_pull_best),  cmocka_unit_test(test_hop),
-		cmocka_unit_test(test_late),       cmocka_unit_test(test_late_once),
-		cmocka_unit_test(test_sudden),     cmocka_unit_test(test_down),
+		cmocka_unit_test(test_piece_size), cmocka_unit_test(test_one_after_the_other),
+		cmocka_unit_test(test_pull),       cmocka_unit_test(test_pull_best),
+		cmocka_unit_test(test_hop),        cmocka_unit_test(test_late),
+		cmocka_unit_test(test_late_once),  cmocka_unit_test(test_sudden),
+		cmocka_unit_test(test_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* The terminal as a screen: a page of its own, given back on every way out. */
-#ifndef WEFT_CLI_LAB_SCREEN_H
-#define WEFT_CLI_LAB_SCREEN_H
+#ifndef WEFT_CLI_SCREEN_H
+#define WEFT_CLI_SCREEN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "cli_lab_screen.h"
+#include "cli_screen.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,0 +1,235 @@
+# Labs, runs and tables of bench_stripe.sh. To be sourced by it.
+#
+# A result is a line of $rec: what was measured (the key), by which policy, in which round, and the
+# number. Tables have a row for each key and a column for each policy, with medians of the rounds; a
+# target is asked of the median of the rounds' ratios.
+# shellcheck shell=bash
+
+# ---- labs ----
+
+declare -A labs=()
+
+# lab_up KEY TUPLE ROUTING: the lab ${labs[KEY]}.
+lab_up() {
+	local name=st$$-${#labs[@]}
+	if ! "$WEFT" lab up "$name" --pgft "$2" --rate "$RATE" --mtu "$MTU" --routing "$3" >/dev/null; then
+		say "without a lab there is no measurement of paths"
+		failed=1
+		return 1
+	fi
+	labs[$1]=$name
+}
+
+labs_down() {
+	[ ${#labs[@]} -eq 0 ] || "$WEFT" lab down "${labs[@]}" >/dev/null
+	labs=()
+}
+
+# hosts NAME HOST...: a file for --order.
+hosts() {
+	printf '%s\n' "${@:2}" >"$tmp/$1"
+	echo "file:$tmp/$1"
+}
+
+# What a cable carries one way, in MB/s: the physical limit of whatever one host sends.
+link_MBps() {
+	awk -v r="$RATE" 'BEGIN { n = r + 0; sub(/^[0-9.]*/, "", r)
+		f["kbit"] = 1e3; f["mbit"] = 1e6; f["gbit"] = 1e9; print n * f[r] / 8e6 }'
+}
+
+# ---- running ----
+
+pids=()
+
+# stop: ends what runs in the background.
+stop() {
+	local pid
+	for pid in "${pids[@]}" $run_pid; do
+		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+	done
+	pids=() run_pid=''
+}
+
+# command_of POLICY LAB RANKS ORDER PROGRAM...: in $cmd.
+command_of() {
+	cmd=(env FI_WEFT_STRIPING="$1" FI_WEFT_STATS=yes "$WEFT" run --lab "${labs[$2]}" -n "$3"
+		--order "$4" "${@:5}")
+}
+
+# run POLICY LAB RANKS ORDER PROGRAM...: its output in $tmp/out. What can not be measured is said,
+# and is missing from the table.
+run() {
+	command_of "$@"
+	say "${key:+$key, }$1${round:+, round $round}"
+	bounded "${cmd[@]}" >"$tmp/out" 2>"$tmp/err" || {
+		say "$key: $1: failed ($?): $(grep -v '^weft\[\|^-*$' "$tmp/err" | head -n 5)"
+		failed=1
+		return 1
+	}
+	grep -q '^ {' "$tmp/out" && return
+	say "$key: $1: the time was over before there was a result"
+	failed=1
+	return 1
+}
+
+# field NAME [FILE]: the values of the rows of weft-mpi-perf's JSON, one for each.
+field() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "${2:-$tmp/out}"; }
+
+# ---- results ----
+
+# begin PART UNIT TITLE: the title may have more lines, which a picture has no room for.
+begin() {
+	part=$1 unit=$2 title=${3%%$'\n'*} text=$3 round='' key=''
+	rec=$out/stripe-$part.rec
+	: >"$rec"
+	: >"$tmp/targets"
+	say "$part"
+	busy=''
+	! is_busy || busy=yes
+}
+
+# record KEY POLICY VALUE
+record() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "${round:-1}" "$3" >>"$rec"; }
+
+# For awk: number(text) and the q-quantile of v[1..n], sorted by insertion.
+# shellcheck disable=SC2016
+stats='
+function sort(v, n,   i, k, x) {
+	for (i = 2; i <= n; i++) {
+		x = v[i]
+		for (k = i - 1; k > 0 && v[k] > x; k--)
+			v[k + 1] = v[k]
+		v[k + 1] = x
+	}
+}
+function quantile(v, n, q,   at, i) {
+	at = 1 + (n - 1) * q
+	i = int(at)
+	return i < n ? v[i] + (at - i) * (v[i + 1] - v[i]) : v[n]
+}
+# Keys and policies in the order in which they came; all values of a pair in all[], with spaces.
+function take() {
+	if (!($1 in seen_key)) { seen_key[$1] = 1; keys[++n_keys] = $1 }
+	if (!($2 in seen_policy)) { seen_policy[$2] = 1; policies[++n_policies] = $2 }
+	all[$1, $2] = all[$1, $2] " " $4
+}
+function median(key, policy,   v, n, i) {
+	n = split(all[key, policy], v, " ")
+	for (i = 1; i <= n; i++) v[i] += 0
+	sort(v, n)
+	return quantile(v, n, 0.5)
+}
+BEGIN { FS = "\t" }
+'
+
+# table: of all that was recorded.
+table() {
+	[ -s "$rec" ] || { say "$part: nothing was measured" && failed=1; }
+	echo "# $text"
+	echo "# medians of up to $(cut -f 3 "$rec" | sort -n | tail -n 1) rounds, policies in turn; $unit"
+	awk "$stats"'{ take() }
+	END {
+		width = 8
+		for (k = 1; k <= n_keys; k++) if (length(keys[k]) > width) width = length(keys[k])
+		printf "#%-*s", width, ""
+		for (p = 1; p <= n_policies; p++) printf " %10s", policies[p]
+		print ""
+		for (k = 1; k <= n_keys; k++) {
+			printf " %-*s", width, keys[k]
+			for (p = 1; p <= n_policies; p++)
+				if ((keys[k], policies[p]) in all)
+					printf " %10.*f", digits, median(keys[k], policies[p])
+				else
+					printf " %10s", "-"
+			print ""
+		}
+	}' digits="${digits:-2}" "$rec"
+}
+
+# target KEY POLICY RELATION LIMIT BASE [BASE-KEY]: the ratio of two policies, round by round, and
+# whether it is what is wanted; RELATION is >= or <=. What could not be measured is not met; what
+# nobody wanted to compare with is left out.
+target() {
+	case " $policies $ours " in *" $5 "*) ;; *) return ;; esac
+	awk "$stats"'
+	$1 == key && $2 == policy { mine[$3] = $4 }
+	$1 == base_key && $2 == base { other[$3] = $4 }
+	END {
+		for (r in mine) if (r in other && other[r] > 0) v[++n] = mine[r] / other[r]
+		sort(v, n)
+		m = n ? quantile(v, n, 0.5) : 0
+		pass = n && (relation == ">=" ? m >= limit : m <= limit)
+		what = key ": " policy " / " base (base_key == key ? "" : " (" base_key ")")
+		if (n)
+			line = sprintf("%.3f [%.3f..%.3f]", m, quantile(v, n, 0.25), quantile(v, n, 0.75))
+		else
+			line = "not measured"
+		printf "  %-52s %s, %s %s %s\n", what, line, relation, limit, pass ? "PASS" : "MISS"
+		printf "{\"what\": \"%s\", \"value\": %s, \"relation\": \"%s\", \"limit\": %s, \"pass\": %s",
+			what, n ? m : "null", relation, limit, pass ? "true" : "false" >>targets
+		if (n)
+			printf ", \"q1\": %s, \"q3\": %s", quantile(v, n, 0.25), quantile(v, n, 0.75) >>targets
+		print "}" >>targets
+	}' key="$1" policy="$2" relation="$3" limit="$4" base="$5" base_key="${6:-$1}" \
+		targets="$tmp/targets" "$rec"
+}
+
+# write_json: stripe-PART.json, with what was recorded and the targets.
+write_json() {
+	awk "$stats"'{ take() }
+	END {
+		printf "{\"program\": \"bench_stripe.sh\", \"command\": \"%s\", \"unit\": \"%s\",\n", part, unit
+		printf "\"link_MBps\": %s, \"mtu\": %s, \"busy\": %s,\n\"results\": [", link, mtu,
+			busy ? "true" : "false"
+		for (k = 1; k <= n_keys; k++)
+			for (p = 1; p <= n_policies; p++) {
+				if (!((keys[k], policies[p]) in all)) continue
+				list = substr(all[keys[k], policies[p]], 2)
+				gsub(/ /, ", ", list)
+				printf "%s\n {\"key\": \"%s\", \"policy\": \"%s\", \"median\": %s, \"rounds\": [%s]}",
+					comma, keys[k], policies[p], median(keys[k], policies[p]), list
+				comma = ","
+			}
+		printf "],\n\"targets\": ["
+		comma = ""
+		while ((getline line <targets) > 0) {
+			printf "%s\n %s", comma, line
+			comma = ","
+		}
+		print "]}"
+	}' part="$part" unit="$unit" link="$(link_MBps)" mtu="$MTU" busy="$busy" \
+		targets="$tmp/targets" "$rec" >"$out/stripe-$part.json"
+}
+
+# bars [LIMIT]: a picture of the table, one group for each key; LIMIT is drawn as a line.
+bars() {
+	[ -s "$rec" ] || return 0
+	awk "$stats"'{ take() }
+	END {
+		printf "key"
+		for (p = 1; p <= n_policies; p++) printf "\t%s", policies[p]
+		print ""
+		for (k = 1; k <= n_keys; k++) {
+			printf "%s", keys[k]
+			for (p = 1; p <= n_policies; p++)
+				printf "\t%s", (keys[k], policies[p]) in all ? median(keys[k], policies[p]) : "?"
+			print ""
+		}
+	}' "$rec" >"$out/stripe-$part.dat"
+	plot "stripe-$part" "$title" "$unit" "set datafile separator '\t'
+set datafile missing '?'
+set style data histogram
+set style fill solid 0.7
+set xtics rotate by -20
+set key outside right
+set yrange [0:*]
+plot for [i=2:$(head -n 1 "$out/stripe-$part.dat" | awk -F'\t' '{ print NF }')] \
+'$out/stripe-$part.dat' using i:xtic(1) title columnheader(i)${1:+, $1 with lines lc 0 title 'the link'}"
+}
+
+# note: what spoils it.
+note() {
+	[ -z "$busy" ] ||
+		echo "# NOTE: the machine was busy with other work: neither absolute values nor ratios are reliable"
+	echo
+}
