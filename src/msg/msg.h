@@ -2,7 +2,7 @@
  * on.
  *
  * An *endpoint* reaches every other endpoint, over one queue pair (RD, <weft/weftdv.h>) or over one
- * for each that is connected when it is needed (RC); it has receive buffers of its own, and the two
+ * or several for each that are connected when they are needed (RC); it has receive buffers of its own, and the two
  * queues of tag matching. A *peer* is another endpoint, known by its address and numbered from 0
  * on. An *operation* is the caller's memory until it is
  * done: a send, a receive, a read or a write of the peer's memory.
@@ -112,8 +112,7 @@ struct msg_op {
 	uint32_t pending;        /* work requests under way */
 	struct msg_strip *strip; /* NULL: it goes over one path */
 	bool strip_it;           /* it is to be divided */
-	unsigned int next;       /* of the remote pieces, the next to be read or written ... */
-	uint64_t off;            /* ... and how much of it has been */
+	struct msg_share *share; /* of a receive: what has come over each path; NULL: nothing has */
 	struct msg_hold hold[MSG_IOV];
 };
 

@@ -14,7 +14,8 @@
 static void ask(struct msg_ep *ep, uint32_t peer)
 {
 	struct msg_peer *p = &ep->peers[peer];
-	struct ibv_send_wr wr = {.wr_id = msg_wr_peer(peer), .opcode = IBV_WR_RDMA_WRITE};
+	struct ibv_send_wr wr = {.wr_id = msg_wr_peer(peer, MSG_WR_ASK),
+				 .opcode = IBV_WR_RDMA_WRITE};
 
 	/* Nobody is connected only to be asked that. */
 	if (p->dead || p->asked == ep->alive.round || (ep->port->connected && !p->conn))

@@ -30,10 +30,14 @@ static void say(struct msg_ep *ep, struct msg_conn *c, enum msg_hello_type type)
 	struct msg_hello h = {.type = (uint8_t)type,
 			      .mtu = ep->dev->mtu,
 			      .reads = ep->dev->max_reads,
+			      .path = c->path,
 			      .from = msg_ep_addr(ep),
 			      .qpn = c->qp->qp_num,
 			      .psn = c->psn,
-			      .other = c->other};
+			      .other = c->other,
+			      .token = p->flow->token,
+			      .epoch = c->epoch,
+			      .at = msg_way_port(&ep->dev->ports, c->path)->at};
 	struct ibv_sge sge = {(uintptr_t)buf, MSG_HELLO_LEN, rc->dgram_mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = MSG_RC_DGRAMS,
 				 .sg_list = &sge,
@@ -52,10 +56,10 @@ static void say(struct msg_ep *ep, struct msg_conn *c, enum msg_hello_type type)
 		rc->sent++;
 }
 
-/* While somebody is being called, whoever sleeps is woken again and again. */
-static void set_timer(struct msg_rc *rc)
+/* While somebody is being called, or is to be, whoever sleeps is woken again and again. */
+void msg_call_timer(struct msg_rc *rc)
 {
-	long ns = list_empty(&rc->calling) ? 0 : (long)BEAT;
+	long ns = list_empty(&rc->calling) && list_empty(&rc->broken) ? 0 : (long)BEAT;
 	struct itimerspec t = {.it_value = {0, ns}, .it_interval = {0, ns}};
 
 	if (rc->timer >= 0)
@@ -85,23 +89,36 @@ void msg_call(struct msg_ep *ep, struct msg_conn *c)
 	call_again(ep, c, now);
 	if (list_last(&rc->calling, struct msg_conn, link) ==
 	    list_first(&rc->calling, struct msg_conn, link))
-		set_timer(rc);
+		msg_call_timer(rc);
 }
 
-static void stop_calling(struct msg_ep *ep, struct msg_conn *c)
+void msg_call_stop(struct msg_ep *ep, struct msg_conn *c)
 {
 	if (list_empty(&c->link))
 		return;
 	list_del(&c->link);
-	list_init(&c->link);
 	if (list_empty(&ep->rc->calling))
-		set_timer(ep->rc);
+		msg_call_timer(ep->rc);
 }
 
 void msg_call_up(struct msg_ep *ep, struct msg_conn *c)
 {
 	c->up = true;
-	stop_calling(ep, c);
+	c->since = util_now_ns();
+	msg_call_stop(ep, c);
+	msg_path_up(ep, c->peer, c->path);
+}
+
+/* Where there are other paths, it is tried again later. */
+static void unheard(struct msg_ep *ep, struct msg_conn *c)
+{
+	msg_call_stop(ep, c);
+	if (!ep->peers[c->peer].dead && msg_conn_ready(ep, c->peer)) {
+		msg_conn_failed(ep, c);
+		return;
+	}
+	util_log(UTIL_LOG_INFO, "a peer does not answer");
+	msg_peer_died(ep, c->peer);
 }
 
 int msg_call_tick(struct msg_ep *ep, uint64_t now)
@@ -111,9 +128,7 @@ int msg_call_tick(struct msg_ep *ep, uint64_t now)
 
 	list_for_each_safe (c, tmp, &ep->rc->calling, link) {
 		if (ep->peers[c->peer].dead || now >= c->end) {
-			stop_calling(ep, c);
-			util_log(UTIL_LOG_INFO, "a peer does not answer");
-			msg_peer_died(ep, c->peer);
+			unheard(ep, c);
 			n++;
 		} else if (now >= c->next) {
 			call_again(ep, c, now);
@@ -124,6 +139,30 @@ int msg_call_tick(struct msg_ep *ep, uint64_t now)
 
 /* ---- receiving ---- */
 
+/* The queue pair that a datagram is about, made if need be; NULL: it is not to be believed, or is
+ * late. The first datagram of a peer brings its token, and is about path 0. */
+static struct msg_conn *named(struct msg_ep *ep, uint32_t peer, const struct msg_hello *h)
+{
+	struct msg_flow *flow = ep->peers[peer].flow;
+	struct msg_conn *c;
+	int16_t later;
+
+	if (flow->known ? h->token != flow->theirs : h->path || h->epoch)
+		return NULL;
+	c = msg_conn_get(ep, peer, h->path);
+	if (!c)
+		return NULL;
+	later = (int16_t)(h->epoch - c->epoch);
+	if (later > 0)
+		msg_conn_outdated(ep, c, h->epoch); /* the call will be repeated */
+	if (later || c->broken || (c->other && c->other != h->qpn) ||
+	    (h->other && h->other != c->qp->qp_num))
+		return NULL;
+	flow->known = true;
+	flow->theirs = h->token;
+	return c;
+}
+
 static void heard(struct msg_ep *ep, const struct msg_hello *h)
 {
 	uint32_t peer = msg_peer_get(ep, &h->from);
@@ -132,16 +171,15 @@ static void heard(struct msg_ep *ep, const struct msg_hello *h)
 
 	if (peer == UINT32_MAX || ep->peers[peer].dead)
 		return;
-	c = msg_conn_get(ep, peer);
-	if (!c || (c->other && c->other != h->qpn) || (h->other && h->other != c->qp->qp_num))
+	c = named(ep, peer, h);
+	if (!c)
 		return;
 	if (!c->other) {
 		int err = msg_conn_connect(ep, c, h);
 
 		if (err) {
 			util_log(UTIL_LOG_ERROR, "a peer can not be connected: %s", strerror(-err));
-			stop_calling(ep, c);
-			msg_peer_died(ep, peer);
+			msg_conn_failed(ep, c);
 			return;
 		}
 		c->other = h->qpn;

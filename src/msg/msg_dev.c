@@ -37,26 +37,45 @@ struct ibv_ah_attr msg_dev_ah(const struct msg_dev *dev, const struct msg_addr *
 
 /* RoCE version 2 with an IPv4 address is routed and needs nothing that is not there anyway; the
  * first GID is that of the port where there is no choice. */
-static int choose_gid(struct msg_dev *dev, int n)
+static int choose_gid(struct msg_dev *dev, struct msg_way_port *p, int n)
 {
 	struct ibv_gid_entry e;
 
 	for (int i = 0; i < n && i <= UINT8_MAX; i++)
-		if (!ibv_query_gid_ex(dev->ctx, dev->port, (uint32_t)i, &e, 0) &&
+		if (!ibv_query_gid_ex(dev->ctx, p->port, (uint32_t)i, &e, 0) &&
 		    e.gid_type == IBV_GID_TYPE_ROCE_V2 && is_v4(&e.gid)) {
-			dev->gid_index = (uint8_t)i;
-			memcpy(dev->addr.gid, e.gid.raw, sizeof(e.gid.raw));
+			p->gid_index = (uint8_t)i;
+			memcpy(p->at.gid, e.gid.raw, sizeof(e.gid.raw));
 			return 0;
 		}
-	dev->gid_index = 0;
-	if (ibv_query_gid(dev->ctx, dev->port, 0, &e.gid))
+	p->gid_index = 0;
+	if (ibv_query_gid(dev->ctx, p->port, 0, &e.gid))
 		return -ENODEV;
-	memcpy(dev->addr.gid, e.gid.raw, sizeof(e.gid.raw));
+	memcpy(p->at.gid, e.gid.raw, sizeof(e.gid.raw));
 	return 0;
+}
+
+/* Further ones serve further paths, if they are named in the same way. */
+static void take_port(struct msg_dev *dev, uint8_t num, const struct ibv_port_attr *attr)
+{
+	struct msg_way_ports *ports = &dev->ports;
+	bool global = attr->link_layer == IBV_LINK_LAYER_ETHERNET || !attr->lid;
+	struct msg_way_port p = {.port = num,
+				 .at = {.lid = global ? 0 : attr->lid,
+					.lmc = global || attr->lmc > 7 ? 0 : attr->lmc}};
+
+	if (ports->n == MSG_WAY_PORTS || (ports->n && ports->global != global) ||
+	    choose_gid(dev, &p, attr->gid_tbl_len))
+		return;
+	ports->global = global;
+	ports->port[ports->n++] = p;
+	if (!dev->mtu || attr->active_mtu < dev->mtu)
+		dev->mtu = (uint8_t)attr->active_mtu;
 }
 
 static int choose_port(struct msg_dev *dev)
 {
+	const struct msg_way_port *first;
 	struct ibv_device_attr all;
 	struct ibv_port_attr port;
 	int reads;
@@ -69,13 +88,17 @@ static int choose_port(struct msg_dev *dev)
 	for (uint8_t i = 1; i <= all.phys_port_cnt; i++) {
 		if (ibv_query_port(dev->ctx, i, &port) || port.state != IBV_PORT_ACTIVE)
 			continue;
-		dev->port = i;
-		dev->mtu = (uint8_t)port.active_mtu;
-		dev->global = port.link_layer == IBV_LINK_LAYER_ETHERNET || !port.lid;
-		dev->addr.lid = dev->global ? 0 : port.lid;
-		return choose_gid(dev, port.gid_tbl_len);
+		take_port(dev, i, &port);
 	}
-	return -ENODEV;
+	if (!dev->ports.n)
+		return -ENODEV;
+	first = &dev->ports.port[0];
+	dev->port = first->port;
+	dev->gid_index = first->gid_index;
+	dev->global = dev->ports.global;
+	dev->addr.lid = first->at.lid;
+	memcpy(dev->addr.gid, first->at.gid, sizeof(first->at.gid));
+	return 0;
 }
 
 /* ---- devices ---- */

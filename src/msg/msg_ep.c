@@ -67,11 +67,27 @@ static void complain(const char *what)
 		what);
 }
 
+void msg_tx_free(struct msg_ep *ep, struct msg_tx *tx, int err)
+{
+	tx->next = ep->tx_free;
+	ep->tx_free = tx;
+	if (tx->op)
+		packet_sent(ep, tx->op, err);
+	if (tx->part)
+		msg_stripe_done(ep, tx->part, err);
+}
+
+static bool is_message(const struct msg_op *op)
+{
+	return op->kind == MSG_OP_SEND || op->kind == MSG_OP_RECV;
+}
+
 static void sent(struct msg_ep *ep, const struct ibv_wc *wc)
 {
 	int err = status_errno(wc->status);
 	uint32_t peer = (uint32_t)(wc->wr_id >> MSG_WR_BITS);
-	bool packet = true;
+	/* What fails is gone, and so is the peer; or it goes another way. */
+	bool packet = true, fatal = true;
 	struct msg_op *op = NULL;
 	struct msg_part *part;
 	struct msg_tx *tx;
@@ -79,12 +95,12 @@ static void sent(struct msg_ep *ep, const struct ibv_wc *wc)
 	switch (wc->wr_id & MSG_WR_MASK) {
 	case MSG_WR_TX:
 		tx = (struct msg_tx *)(uintptr_t)wc->wr_id;
-		op = tx->op;
 		peer = tx->peer;
-		tx->next = ep->tx_free;
-		ep->tx_free = tx;
-		if (op)
-			packet_sent(ep, op, err);
+		fatal = !tx->part;
+		if (tx->kept && !msg_flow_sent(ep, tx, err))
+			fatal = false;
+		else
+			msg_tx_free(ep, tx, err);
 		break;
 	case MSG_WR_OP:
 		op = (struct msg_op *)(uintptr_t)(wc->wr_id & ~MSG_WR_MASK);
@@ -99,7 +115,12 @@ static void sent(struct msg_ep *ep, const struct ibv_wc *wc)
 		part = (struct msg_part *)(uintptr_t)(wc->wr_id & ~MSG_WR_MASK);
 		peer = msg_rdma_peer(part->op);
 		packet = false;
+		/* A message that is refused has no other way; who waits for it has to know. */
+		fatal = !ep->port->connected || (err != -EHOSTUNREACH && is_message(part->op));
 		msg_stripe_done(ep, part, err);
+		break;
+	case MSG_WR_ASK:
+		fatal = !ep->port->connected;
 		break;
 	default:
 		break;
@@ -107,7 +128,7 @@ static void sent(struct msg_ep *ep, const struct ibv_wc *wc)
 	if (packet && wc->status == IBV_WC_REM_INV_REQ_ERR)
 		complain("a peer refuses a message, or is not there any more");
 	/* Who does not take our packets can not be talked to. */
-	if (err == -EHOSTUNREACH || (err && (packet || ep->port->connected)))
+	if (fatal && (err == -EHOSTUNREACH || (err && (packet || ep->port->connected))))
 		msg_peer_died(ep, peer);
 }
 
@@ -115,8 +136,6 @@ static void receive_failed(struct msg_ep *ep, const struct ibv_wc *wc)
 {
 	uint32_t peer = UINT32_MAX;
 
-	if (ep->port->connected)
-		peer = ep->port->source(ep, wc, NULL);
 	if (wc->status == IBV_WC_LOC_LEN_ERR) {
 		complain("a message is longer than receive buffers, and is lost");
 		for (uint32_t i = 0; i < ep->n_peers && peer == UINT32_MAX; i++)
@@ -163,6 +182,7 @@ static int progress(struct msg_ep *ep)
 	struct ibv_wc wc[POLL_BATCH];
 	int n = ibv_poll_cq(ep->cq, POLL_BATCH, wc);
 
+	ep->drained = n < POLL_BATCH;
 	for (int i = 0; i < n; i++) {
 		if (ep->port->completed && ep->port->completed(ep, &wc[i]))
 			continue;
@@ -179,11 +199,15 @@ static int progress(struct msg_ep *ep)
 		msg_alive_check(ep);
 	if (n < 0)
 		return n;
+	if (!list_empty(&ep->again))
+		msg_flow_flush(ep);
 	/* Also without a completion: packets that are not signalled make room without a word. */
 	if (ep->wait_first != UINT32_MAX)
 		msg_tx_flush(ep);
 	if (!list_empty(&ep->stalled))
 		retry_stalled(ep);
+	if (!list_empty(&ep->turns)) /* who was before them may have gone without a completion */
+		msg_stripe_call(ep);
 	return n;
 }
 
@@ -256,11 +280,11 @@ static void start(struct msg_op *op)
 	for (unsigned int i = 0; i < op->n_iov; i++)
 		op->room += op->iov[i].iov_len;
 	op->err = 0;
-	op->len = op->over = op->off = op->posted = 0;
-	op->next = 0;
+	op->len = op->over = op->posted = 0;
 	op->pending = 0;
 	op->strip = NULL;
 	op->strip_it = false;
+	op->share = NULL;
 	op->id = 0;
 	op->phase = MSG_PHASE_NONE;
 	op->cancel = false;
@@ -294,7 +318,7 @@ static int send_message(struct msg_ep *ep, struct msg_op *op)
 	uint32_t eager_max = msg_eager_max(ep, op->peer);
 	bool rendezvous = len > eager_max;
 	bool strip = rendezvous && msg_stripe_asks(ep, op->peer, len);
-	bool read = strip || (rendezvous && msg_stripe_reads(ep, op->peer, len));
+	bool read = rendezvous && msg_stripe_reads(ep, op->peer, len);
 	const struct msg_rtr *rtr = l ? msg_ledger_next(l, tag, len, rendezvous) : NULL;
 	struct msg_rtr used;
 	int err;

@@ -6,6 +6,7 @@
 #include "msg.h"
 #include "msg_adapt.h"
 #include "msg_cache.h"
+#include "msg_flow.h"
 #include "msg_port.h"
 #include "msg_stripe.h"
 #include "msg_verbs.h"
@@ -21,7 +22,8 @@ struct msg_dev {
 	bool global; /* peers are named by GID, else by LID */
 	bool own;    /* Weft's */
 	uint8_t mtu, max_reads;
-	struct msg_addr addr; /* without what is the endpoint's */
+	struct msg_addr addr;       /* without what is the endpoint's */
+	struct msg_way_ports ports; /* for the paths of connected peers; the first is the above */
 	struct util_lock lock;
 	/* What the application has registered, by key: for atomic operations, which are done with
 	 * the lock held. */
@@ -67,7 +69,8 @@ struct msg_rc;
 struct msg_peer {
 	struct msg_addr addr;
 	struct ibv_ah *ah;
-	struct msg_conn *conn;        /* RC: NULL until it is needed */
+	struct msg_conn *conn;        /* RC: NULL until it is needed; more are behind it */
+	struct msg_flow *flow;        /* RC: its packets */
 	struct msg_paths *paths;      /* NULL until a message is striped */
 	struct msg_where *where;      /* RD: its addresses; NULL until then, too */
 	struct msg_wait *wait, *last; /* packets that wait for room in the send queue */
@@ -78,6 +81,7 @@ struct msg_peer {
 	uint32_t cancels;             /* under way: no RTRs meanwhile */
 	uint32_t asked;               /* the last round in which it was asked whether it is there */
 	bool dead;
+	bool alone;               /* there is one path to it */
 	bool far;                 /* a trip to it takes longer than to copy eager_far bytes */
 	bool hot;                 /* it has its long messages divided */
 	bool unsure;              /* RD: it is not known whether all that was posted has arrived */
@@ -102,14 +106,19 @@ struct msg_early {
 
 /* A packet that must stay where it is until it is sent. */
 struct msg_tx {
-	struct msg_tx *next; /* free */
-	struct msg_op *op;   /* done with it; or NULL */
+	struct msg_tx *next;   /* free */
+	struct msg_op *op;     /* done with it; or NULL */
+	struct msg_part *part; /* whose end it tells of; or NULL */
 	uint32_t peer;
 	uint8_t *data;
+	/* If it is kept (msg_flow.h): with others to this peer, and with those to be sent again. */
+	bool kept;
+	uint32_t seq, len;
+	struct list_head link, again;
 };
 
 /* What a work request was, in its wr_id: the rest is a pointer, a peer or a buffer. */
-enum { MSG_WR_TX, MSG_WR_OP, MSG_WR_PEER, MSG_WR_RX, MSG_WR_PART };
+enum { MSG_WR_TX, MSG_WR_OP, MSG_WR_PEER, MSG_WR_RX, MSG_WR_PART, MSG_WR_ASK };
 #define MSG_WR_BITS 3
 #define MSG_WR_MASK ((UINT64_C(1) << MSG_WR_BITS) - 1)
 
@@ -118,9 +127,10 @@ static inline uint64_t msg_wr_id(const void *ptr, unsigned int what)
 	return (uintptr_t)ptr | what;
 }
 
-static inline uint64_t msg_wr_peer(uint32_t peer)
+/* what: MSG_WR_PEER, a packet; MSG_WR_ASK, whether it is there */
+static inline uint64_t msg_wr_peer(uint32_t peer, unsigned int what)
 {
-	return (uint64_t)peer << MSG_WR_BITS | MSG_WR_PEER;
+	return (uint64_t)peer << MSG_WR_BITS | what;
 }
 
 /* What an operation waits for, beside its work requests. */
@@ -189,6 +199,8 @@ struct msg_ep {
 	struct msg_id *ids; /* operations that peers may name */
 	uint32_t n_ids, id_free;
 	struct list_head stalled; /* operations that wait for room in the send queue */
+	struct list_head again;   /* packets to be sent again (msg_flow.h) */
+	bool drained;             /* nothing was left in ep->cq when it was last looked into */
 	uint32_t wait_first;      /* the first peer for which packets do */
 	uint32_t quiet;           /* packets since the last one that reports */
 	struct list_head cancelling;
@@ -233,6 +245,11 @@ void msg_id_move(struct msg_ep *ep, struct msg_op *from, struct msg_op *to);
  * when it has arrived; NULL: nobody is. 0, -EAGAIN or another error. */
 int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const struct iovec *iov,
 		unsigned int n_iov, struct msg_op *report);
+/* That a part of an operation is over, over this path; not in order with others. */
+int msg_tx_finish(struct msg_ep *ep, struct msg_op *op, uint64_t share, struct msg_part *part,
+		  void *way);
+/* Its packet is not needed any more: it has arrived, or never will. */
+void msg_tx_free(struct msg_ep *ep, struct msg_tx *tx, int err);
 /* A packet that waits if there is no room. 0 or an error, but not -EAGAIN. */
 int msg_tx_post(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const void *body,
 		size_t len);
@@ -242,11 +259,12 @@ void msg_tx_drop(struct msg_ep *ep);
 /* Reads or writes what is left of an operation; that of a send ends with a notice for peer_id.
  * 0: all of it is under way; -EAGAIN: this peer has no room; -ENOBUFS: nobody has. */
 int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op);
-/* A part of it, at most so many bytes, over this path. How many it was; *err as above. */
-uint64_t msg_tx_part(struct msg_ep *ep, struct msg_op *op, uint64_t most, struct msg_part *part,
-		     void *way, int *err);
-/* How much of an operation is not posted. */
-uint64_t msg_rdma_left(const struct msg_op *op);
+/* A part of it from there on, at most so many bytes, over this path. How many it was; *err as
+ * above. */
+uint64_t msg_tx_part(struct msg_ep *ep, struct msg_op *op, uint64_t at, uint64_t most,
+		     struct msg_part *part, void *way, int *err);
+/* How much an operation reads or writes in all. */
+uint64_t msg_rdma_len(const struct msg_op *op);
 static inline uint32_t msg_rdma_peer(const struct msg_op *op)
 {
 	return op->kind == MSG_OP_RECV ? op->src : op->peer;
@@ -286,6 +304,17 @@ void msg_write_clear(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt 
 void msg_write_start(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p);
 /* The notice of a write that has ended, whoever has begun it. */
 void msg_write_notice(struct msg_ep *ep, const struct ibv_wc *wc);
+/* All of it is here. */
+void msg_write_ended(struct msg_ep *ep, struct msg_op *op);
+
+/* ---- msg_finish.c: what was written over several connections ---- */
+/* A FIN. */
+void msg_finish_share(struct msg_ep *ep, const struct ibv_wc *wc, uint32_t src,
+		      const struct msg_pkt *p);
+/* A receive, so called, is being written: maybe all of that has come before. */
+void msg_finish_check(struct msg_ep *ep, uint32_t id);
+/* A LOST. */
+void msg_finish_lost(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p);
 
 /* ---- msg_put.c: the receiver has said where, in advance ---- */
 void msg_put_ask(struct msg_ep *ep, struct msg_op *op);

@@ -69,6 +69,7 @@ struct msg_ghost *msg_ghost_put(struct msg_ep *ep, uint32_t src, const struct ms
 	    msg_ask_put(NULL, &op->ask) != MSG_PUT_GHOST)
 		return NULL;
 	op->phase = MSG_PHASE_NOTICE;
+	op->len = p->len;
 	return ghost(op);
 }
 

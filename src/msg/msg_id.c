@@ -56,7 +56,9 @@ void msg_id_move(struct msg_ep *ep, struct msg_op *from, struct msg_op *to)
 {
 	ep->ids[from->id & INDEX_MASK].op = to;
 	to->id = from->id;
+	to->share = from->share;
 	from->id = 0;
+	from->share = NULL;
 }
 
 void msg_id_free(struct msg_ep *ep, struct msg_op *op)
@@ -65,6 +67,8 @@ void msg_id_free(struct msg_ep *ep, struct msg_op *op)
 
 	if (!op->id)
 		return;
+	free(op->share);
+	op->share = NULL;
 	ep->ids[i].op = NULL;
 	/* 0 is nobody's name */
 	ep->ids[i].gen = ep->ids[i].gen % (UINT32_MAX >> INDEX_BITS) + 1;

@@ -109,8 +109,10 @@ static void destroy(struct msg_ep *ep)
 		ibv_destroy_comp_channel(ep->channel);
 	msg_ghosts_free(ep);
 	for (uint32_t i = 0; i < ep->n_ids; i++)
-		if (ep->ids[i].op)
+		if (ep->ids[i].op) {
 			msg_unexpose(ep, ep->ids[i].op);
+			free(ep->ids[i].op->share);
+		}
 	if (ep->rx_mr)
 		ibv_dereg_mr(ep->rx_mr);
 	if (ep->tx_mr)
@@ -139,6 +141,7 @@ int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_
 	ep->fd = -1;
 	ep->id_free = ep->wait_first = UINT32_MAX;
 	list_init(&ep->stalled);
+	list_init(&ep->again);
 	list_init(&ep->turns);
 	list_init(&ep->cancelling);
 	list_init(&ep->claimed);
@@ -179,7 +182,8 @@ static bool settled(struct msg_ep *ep)
 		return false;
 	if (ep->wait_first != UINT32_MAX)
 		msg_tx_flush(ep);
-	yes = ep->wait_first == UINT32_MAX && list_empty(&ep->stalled) && ep->port->settled(ep);
+	yes = ep->wait_first == UINT32_MAX && list_empty(&ep->stalled) && list_empty(&ep->again) &&
+	      ep->port->settled(ep);
 	util_unlock(&ep->lock);
 	return yes;
 }

@@ -42,6 +42,7 @@ static int grow(struct msg_ep *ep)
 uint32_t msg_peer_get(struct msg_ep *ep, const struct msg_addr *addr)
 {
 	struct ibv_ah_attr attr = msg_dev_ah(ep->dev, addr);
+	struct msg_flow *flow;
 	struct ibv_ah *ah;
 	uint32_t h, i;
 
@@ -54,9 +55,15 @@ uint32_t msg_peer_get(struct msg_ep *ep, const struct msg_addr *addr)
 	ah = ibv_create_ah(ep->dev->pd, &attr);
 	if (!ah)
 		return NONE;
+	flow = ep->port->connected ? msg_flow_new() : NULL;
+	if (ep->port->connected && !flow) {
+		ibv_destroy_ah(ah);
+		return NONE;
+	}
 	i = ep->n_peers++;
 	h = hash(ep, addr);
-	ep->peers[i] = (struct msg_peer){.addr = *addr, .ah = ah, .chain = ep->buckets[h]};
+	ep->peers[i] =
+		(struct msg_peer){.addr = *addr, .ah = ah, .flow = flow, .chain = ep->buckets[h]};
 	/* RD reaches those with the address of the own host through shared memory. */
 	ep->peers[i].far = ep->dev->transport != MSG_RD || addr->ip != ep->dev->addr.ip;
 	msg_ledger_init(&ep->peers[i].ledger, 0, &ep->spec);
@@ -69,6 +76,7 @@ void msg_peers_free(struct msg_ep *ep)
 	for (uint32_t i = 0; i < ep->n_peers; i++) {
 		ibv_destroy_ah(ep->peers[i].ah);
 		msg_paths_free(ep, ep->peers[i].paths);
+		msg_flow_free(ep->peers[i].flow);
 		free(ep->peers[i].where);
 		msg_ledger_free(&ep->peers[i].ledger);
 	}
@@ -86,6 +94,10 @@ uint32_t msg_awaited(const struct msg_op *op)
 		return op->peer;
 	case MSG_PHASE_NOTICE:
 		return op->src;
+	case MSG_PHASE_WRITE:
+	case MSG_PHASE_NONE:
+		/* else completions will come */
+		return op->strip && msg_stripe_waits(op) ? op->peer : UINT32_MAX;
 	default:
 		return UINT32_MAX;
 	}
@@ -100,6 +112,8 @@ static void end_named(struct msg_ep *ep, uint32_t peer)
 
 		if (!op || !(posted ? op->recv.src == peer : msg_awaited(op) == peer))
 			continue;
+		if (op->strip)
+			msg_stripe_end(ep, op);
 		msg_unexpose(ep, op);
 		msg_id_free(ep, op);
 		op->ask = (struct msg_ask){0};

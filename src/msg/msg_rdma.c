@@ -52,8 +52,10 @@ int msg_hold_local(struct msg_ep *ep, struct msg_op *op)
 
 static void ended(struct msg_ep *ep, struct msg_op *op)
 {
-	if (op->strip)
+	if (op->strip) {
+		op->len = op->strip->msg.bytes;
 		msg_stripe_end(ep, op);
+	}
 	if (!ep->dev->all) {
 		msg_unexpose(ep, op);
 		msg_id_free(ep, op);
@@ -85,14 +87,14 @@ bool msg_rdma_go_on(struct msg_ep *ep, struct msg_op *op)
 	}
 	if (!op->err)
 		op->err = err;
-	if (!op->pending && (op->err || !msg_stripe_waits(op)))
+	if (!op->pending && (op->err || !op->strip || msg_stripe_over(ep, op)))
 		ended(ep, op);
 	return false;
 }
 
 void msg_rdma_start(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p)
 {
-	op->len = op->off = op->next = 0;
+	op->len = 0;
 	op->n_remote = p->n_seg < MSG_IOV ? p->n_seg : MSG_IOV;
 	for (unsigned int i = 0; i < op->n_remote; i++)
 		op->remote[i] = (struct msg_remote){

@@ -214,8 +214,12 @@ static void handle(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, con
 	switch (p->type) {
 	case MSG_EAGER:
 	case MSG_RTS:
+		message(ep, src, p, body);
+		break;
 	case MSG_PUT:
 		message(ep, src, p, body);
+		if (ep->port->connected)
+			msg_finish_check(ep, p->id2);
 		break;
 	case MSG_CTS:
 		msg_write_start(ep, src, p);
@@ -248,8 +252,48 @@ static void handle(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, con
 	case MSG_HERE:
 		msg_where_told(ep, src, p->id, body, p->len);
 		break;
+	case MSG_LOST:
+		if (ep->port->connected)
+			msg_finish_lost(ep, src, p);
+		break;
+	case MSG_AGAIN:
+		msg_stripe_again(ep, src, p);
+		break;
 	default:
 		break;
+	}
+}
+
+/* Of a connected peer: whether it is its turn. */
+static bool in_turn(struct msg_ep *ep, uint32_t src, const struct msg_pkt *p, const uint8_t *buf,
+		    size_t len)
+{
+	switch (msg_order_came(&ep->peers[src].flow->order, p->seq, buf, len)) {
+	case MSG_TURN_NOW:
+		return true;
+	case MSG_TURN_FAR:
+		util_log(UTIL_LOG_INFO, "a packet whose number makes no sense is ignored");
+		return false;
+	case MSG_TURN_LOST:
+		util_log(UTIL_LOG_ERROR, "no memory for a packet: its sender is given up");
+		msg_peer_died(ep, src);
+		return false;
+	default:
+		return false;
+	}
+}
+
+/* Those whose turn it is now. */
+static void others(struct msg_ep *ep, uint32_t src)
+{
+	struct msg_kept *k;
+	struct msg_pkt p;
+	size_t body;
+
+	while ((k = msg_order_next(&ep->peers[src].flow->order))) {
+		if (!msg_wire_decode(&p, k->buf, k->len, &body))
+			handle(ep, src, &p, k->buf + body);
+		free(k);
 	}
 }
 
@@ -268,5 +312,12 @@ void msg_rx_packet(struct msg_ep *ep, const struct ibv_wc *wc, const uint8_t *bu
 		util_log(UTIL_LOG_ERROR, "no memory for a peer: its message is lost");
 		return;
 	}
-	handle(ep, src, &p, buf + body);
+	if (!ep->port->connected) {
+		handle(ep, src, &p, buf + body);
+	} else if (p.type == MSG_FINISH) {
+		msg_finish_share(ep, wc, src, &p);
+	} else if (in_turn(ep, src, &p, buf, wc->byte_len)) {
+		handle(ep, src, &p, buf + body);
+		others(ep, src);
+	}
 }

@@ -3,105 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "util_clock.h"
-#include "util_rand.h"
 #include "msg_ep.h"
-
-/* ---- paths ---- */
-
-void msg_paths_free(struct msg_ep *ep, struct msg_paths *paths)
-{
-	if (paths && ep->port->ways_free)
-		ep->port->ways_free(paths);
-	free(paths);
-}
-
-static struct msg_paths *make_paths(struct msg_ep *ep, uint32_t peer)
-{
-	struct msg_paths *paths = calloc(1, sizeof(*paths));
-	uint64_t seed;
-
-	if (!paths || util_random_key(&seed, sizeof(seed)))
-		goto fail;
-	paths->conf = ep->conf.stripe;
-	if (ep->port->ways(ep, peer, paths))
-		goto fail;
-	/* Of paths that may share links, some are enough; none of those that do not is left out. */
-	if (ep->conf.stripe_auto && msg_paths_distinct(paths))
-		paths->conf.batch = paths->conf.paths;
-	stripe_peer_init(&paths->conf, &paths->state, seed);
-	msg_use_open(ep, peer, paths);
-	return paths;
-fail:
-	msg_paths_free(ep, paths);
-	return NULL;
-}
-
-/* Messages that are under way keep those that they have. */
-static void retire(struct msg_ep *ep, struct msg_paths *paths)
-{
-	paths->old = true;
-	if (!paths->users)
-		msg_paths_free(ep, paths);
-}
-
-static void leave(struct msg_ep *ep, struct msg_paths *paths)
-{
-	if (!--paths->users && paths->old)
-		msg_paths_free(ep, paths);
-}
-
-static struct msg_paths *paths_now(struct msg_ep *ep, uint32_t peer)
-{
-	bool news = ep->port->ways_news && ep->port->ways_news(ep, peer);
-	struct msg_peer *p = &ep->peers[peer];
-	struct msg_paths *paths;
-
-	if (p->paths && !news)
-		return p->paths;
-	paths = make_paths(ep, peer);
-	if (!paths)
-		return p->paths;
-	if (p->paths) {
-		paths->before = p->paths->before;
-		for (uint32_t i = 0; i < p->paths->conf.paths; i++)
-			paths->before += p->paths->use.path[i].bytes;
-		retire(ep, p->paths);
-	}
-	p->paths = paths;
-	return paths;
-}
-
-/* Asking the device takes its lock, for each path. */
-#define WATCH_EVERY (20 * UTIL_NS_PER_MS)
-/* A silent way is tried again after that long, and later and later. */
-#define DOWN_FIRST (500 * UTIL_NS_PER_MS)
-#define DOWN_MOST  (16 * UTIL_NS_PER_S)
-
-/* The device sends what is on a silent way over another one; no more is given to it for a while. */
-static void watch_ways(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths, uint64_t now)
-{
-	if (!ep->port->way_silent || now - paths->watched < WATCH_EVERY)
-		return;
-	paths->watched = now;
-	for (uint32_t i = 0; i < paths->conf.paths; i++) {
-		bool silent = ep->port->way_silent(ep, peer, paths->way[i]);
-
-		if (paths->state.down[i]) {
-			if (now >= paths->down_until[i])
-				stripe_heal(&paths->conf, &paths->state, i);
-		} else if (silent) {
-			/* Not long ago it was so, too. */
-			if (now - paths->down_until[i] < paths->down_for[i])
-				paths->down_for[i] *= 2;
-			else
-				paths->down_for[i] = DOWN_FIRST;
-			if (paths->down_for[i] > DOWN_MOST)
-				paths->down_for[i] = DOWN_MOST;
-			paths->down_until[i] = now + paths->down_for[i];
-			stripe_down(&paths->conf, &paths->state, i);
-		}
-	}
-}
 
 /* ---- parts ---- */
 
@@ -121,7 +23,7 @@ static struct msg_part *part_new(struct msg_ep *ep)
 	return part;
 }
 
-static void part_free(struct msg_ep *ep, struct msg_part *part)
+void msg_part_free(struct msg_ep *ep, struct msg_part *part)
 {
 	part->next = ep->part_free;
 	ep->part_free = part;
@@ -134,7 +36,7 @@ void msg_strips_free(struct msg_ep *ep)
 
 	while ((s = list_first(&ep->strips, struct msg_strip, link))) {
 		list_del(&s->link);
-		leave(ep, s->paths);
+		msg_paths_leave(ep, s->paths);
 		free(s);
 	}
 	while ((part = ep->parts)) {
@@ -143,14 +45,45 @@ void msg_strips_free(struct msg_ep *ep)
 	}
 }
 
-/* ---- the communication scheduler ---- */
+struct stripe_conf *msg_stripe_conf(const struct msg_strip *s)
+{
+	return s->whole ? &s->paths->whole.conf : &s->paths->conf;
+}
+
+struct stripe_peer *msg_stripe_state(const struct msg_strip *s)
+{
+	return s->whole ? &s->paths->whole.state : &s->paths->state;
+}
+
+/* A piece is given to its path. */
+static void part_begun(struct msg_ep *ep, struct msg_strip *s, const struct msg_part *part)
+{
+	ep->parts_out++;
+	msg_use_begin(&s->paths->use, part->piece.path, part->began);
+}
+
+void msg_part_ended(struct msg_ep *ep, struct msg_strip *s, const struct msg_part *part,
+		    uint64_t bytes, uint64_t now)
+{
+	ep->parts_out--;
+	msg_use_end(&s->paths->use, part->piece.path, bytes, now);
+}
+
+/* ---- what is divided ---- */
+
+/* Nothing tells of losses between connected peers, so auto is one path there. */
+static bool may_divide(const struct msg_ep *ep, const struct msg_peer *p)
+{
+	return ep->conf.stripe.policy && ep->port->ways && p->far && !p->alone &&
+	       !(ep->conf.stripe_auto && ep->port->connected);
+}
 
 bool msg_stripe_asks(struct msg_ep *ep, uint32_t peer, uint64_t len)
 {
 	struct msg_peer *p = &ep->peers[peer];
 	struct weftdv_rd_stats rd;
 
-	if (!ep->conf.stripe.policy || !ep->port->ways || !p->far || len < ep->conf.stripe_min)
+	if (!may_divide(ep, p) || len < ep->conf.stripe_min)
 		return false;
 	if (!ep->conf.stripe_auto)
 		return true;
@@ -175,47 +108,62 @@ static bool is_hot(const struct msg_ep *ep, const struct msg_peer *p)
 	return p->hot || ep->crowd.left || (ep->conf.stripe.policy && !ep->conf.stripe_auto);
 }
 
-/* Data that is written holds up what is sent later to the same peer until the slowest path has
- * brought its part, and requests for what the peer sends wait behind it. */
+/* With RD, data that is written holds up what is sent later to the same peer until the slowest path
+ * has brought its part, and requests for what the peer sends wait behind it. Connections do not
+ * wait for each other. */
 bool msg_stripe_reads(const struct msg_ep *ep, uint32_t peer, uint64_t len)
 {
 	const struct msg_peer *p = &ep->peers[peer];
 
-	return p->far && len >= ep->conf.stripe_min && is_hot(ep, p);
+	return !ep->port->connected && p->far && len >= ep->conf.stripe_min && is_hot(ep, p);
 }
 
-bool msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
+bool msg_stripe_fins(const struct msg_ep *ep, const struct msg_op *op)
+{
+	return op->strip && ep->port->connected && op->kind == MSG_OP_SEND;
+}
+
+static int begin(struct msg_ep *ep, struct msg_op *op, struct msg_paths *paths)
+{
+	struct msg_strip *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->op = op;
+	s->whole = !op->strip_it;
+	s->paths = paths;
+	paths->users++;
+	list_init(&s->turn);
+	list_add_tail(&s->link, &ep->strips);
+	msg_paths_watch(ep, msg_rdma_peer(op), paths, util_now_ns());
+	stripe_begin(msg_stripe_conf(s), msg_stripe_state(s), &s->msg, msg_rdma_len(op));
+	op->strip = s;
+	return 0;
+}
+
+int msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 {
 	uint32_t peer = msg_rdma_peer(op);
 	struct msg_peer *p = &ep->peers[peer];
-	struct msg_paths *paths;
+	int err = 0;
 
-	if (op->strip)
-		return true;
-	if (op->len)
-		return false;
+	if (op->strip || op->len || !msg_rdma_len(op))
+		return 0;
 	/* Of a message the sender has decided, unless the way there is crowded, too. */
 	if (op->kind == MSG_OP_READ || op->kind == MSG_OP_WRITE)
 		op->strip_it = msg_stripe_asks(ep, peer, op->room);
 	else if (op->kind == MSG_OP_RECV && op->room >= ep->conf.stripe_min && ep->crowd.left)
 		op->strip_it = true;
-	if (!op->strip_it || !ep->conf.stripe.policy || !ep->port->ways || !p->far)
-		return false;
-	/* Without memory one path has to do. */
-	paths = paths_now(ep, peer);
-	if (paths)
-		op->strip = calloc(1, sizeof(*op->strip));
-	if (!op->strip)
-		return false;
-	op->strip->op = op;
-	list_init(&op->strip->turn);
-	list_add_tail(&op->strip->link, &ep->strips);
-	op->strip->paths = paths;
-	paths->users++;
-	watch_ways(ep, peer, paths, util_now_ns());
-	stripe_begin(&paths->conf, &paths->state, &op->strip->msg, msg_rdma_left(op));
-	return true;
+	if (!may_divide(ep, p) || !(op->strip_it || (ep->port->connected && p->paths)))
+		return 0;
+	err = msg_paths_now(ep, peer);
+	p->alone = err == -EOPNOTSUPP;
+	if (!err)
+		err = begin(ep, op, p->paths);
+	return err == -EAGAIN ? err : 0; /* else one path has to do, without memory, too */
 }
+
+/* ---- the communication scheduler ---- */
 
 /* Small pieces of so many messages at once, from all peers: many that send to one host would fill
  * the queue of its link. */
@@ -236,41 +184,71 @@ static bool waits_turn(const struct msg_ep *ep, const struct msg_strip *s)
 	       (ep->parts_out >= most(s) || (!s->called && !list_empty(&ep->turns)));
 }
 
+static struct msg_part *new_part(struct msg_ep *ep, struct msg_op *op)
+{
+	struct msg_part *part = part_new(ep);
+
+	if (part) {
+		part->op = op;
+		part->posted = 0;
+		part->failed = false;
+		part->began = util_now_ns();
+	}
+	return part;
+}
+
 /* 0: there is one; -EBUSY: not before others have arrived. */
 static int next_part(struct msg_ep *ep, struct msg_op *op)
 {
 	struct msg_strip *s = op->strip;
-	struct msg_paths *paths = s->paths;
 	struct msg_part *part;
 
 	if (s->part)
 		return 0;
-	part = part_new(ep);
+	part = new_part(ep, op);
 	if (!part)
 		return -ENOMEM;
-	if (!stripe_next(&paths->conf, &paths->state, &s->msg, &part->piece)) {
-		part_free(ep, part);
+	if (!stripe_next(msg_stripe_conf(s), msg_stripe_state(s), &s->msg, &part->piece)) {
+		msg_part_free(ep, part);
 		return -EBUSY;
 	}
-	part->op = op;
-	part->posted = 0;
-	part->began = util_now_ns();
-	msg_use_begin(&paths->use, part->piece.path, part->began);
+	part_begun(ep, s, part);
 	s->part = part;
-	ep->parts_out++;
 	s->left = part->piece.bytes;
 	return 0;
 }
 
-int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
+/* What was given out last, or a part of that. */
+static int post_part(struct msg_ep *ep, struct msg_op *op)
+{
+	struct msg_strip *s = op->strip;
+	struct msg_part *part = s->part;
+	uint32_t path = part->piece.path;
+	uint64_t n;
+	int err;
+
+	if (s->lost >> path & 1)
+		return -ENOTCONN;
+	n = msg_tx_part(ep, op, part->piece.offset + part->piece.bytes - s->left, s->left, part,
+			s->paths->way[path], &err);
+	if (err)
+		return err;
+	part->posted++;
+	s->posted[path]++;
+	s->due[path] += n;
+	s->left -= n;
+	if (!s->left)
+		s->part = NULL; /* its work requests have it */
+	s->called = false;
+	return 0;
+}
+
+static int post_pieces(struct msg_ep *ep, struct msg_op *op)
 {
 	struct msg_strip *s = op->strip;
 	int err = 0;
 
-	list_del(&s->turn);
-	while (!err && msg_rdma_left(op)) {
-		uint64_t n;
-
+	while (!err && (s->msg.left || s->part)) {
 		if (waits_turn(ep, s)) {
 			list_add_tail(&s->turn, &ep->turns);
 			break;
@@ -278,26 +256,68 @@ int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
 		err = next_part(ep, op);
 		if (err)
 			break;
-		n = msg_tx_part(ep, op, s->left, s->part, s->paths->way[s->part->piece.path], &err);
-		if (err)
-			break;
-		s->part->posted++;
-		s->left -= n;
-		if (!s->left)
-			s->part = NULL; /* its work requests have it */
-		s->called = false;
+		err = post_part(ep, op);
+		if (err == -ENOTCONN) {
+			msg_stripe_lose(ep, op, s->part->piece.path);
+			err = msg_stripe_recover(ep, op);
+		}
 	}
 	s->called = false;
+	return err;
+}
+
+static int post_finish(struct msg_ep *ep, struct msg_op *op, uint32_t path)
+{
+	struct msg_strip *s = op->strip;
+	struct msg_part *part = new_part(ep, op);
+	int err;
+
+	if (!part)
+		return -ENOMEM;
+	part->piece = (struct stripe_piece){.path = path};
+	err = msg_tx_finish(ep, op, s->due[path], part, s->paths->way[path]);
+	if (err) {
+		msg_part_free(ep, part);
+		return err;
+	}
+	part->posted = 1;
+	s->posted[path]++;
+	s->due[path] = 0;
+	return 0;
+}
+
+/* Behind the last that each path has carried; nobody waits until that has arrived. */
+static int post_finishes(struct msg_ep *ep, struct msg_op *op)
+{
+	struct msg_strip *s = op->strip;
+	int err = 0;
+
+	for (uint32_t i = 0; i < STRIPE_PATHS_MAX && !err; i++) {
+		if (!s->due[i] || s->lost >> i & 1)
+			continue;
+		err = post_finish(ep, op, i);
+		if (err == -ENOTCONN) {
+			msg_stripe_lose(ep, op, i);
+			err = msg_stripe_recover(ep, op);
+		}
+	}
+	return err;
+}
+
+int msg_stripe_post(struct msg_ep *ep, struct msg_op *op)
+{
+	struct msg_strip *s = op->strip;
+	int err = ep->peers[msg_rdma_peer(op)].dead ? -EHOSTUNREACH : 0;
+
+	list_del(&s->turn);
+	if (!err && !s->here)
+		err = post_pieces(ep, op);
+	if (!err && !s->here && !s->msg.left && msg_stripe_fins(ep, op))
+		err = post_finishes(ep, op);
 	return err == -EBUSY ? 0 : err;
 }
 
-bool msg_stripe_waits(const struct msg_op *op)
-{
-	return op->strip && !list_empty(&op->strip->turn);
-}
-
-/* Who waits first may post a piece, and more if nobody else waits. */
-static void call_next(struct msg_ep *ep)
+void msg_stripe_call(struct msg_ep *ep)
 {
 	struct msg_strip *s;
 
@@ -308,84 +328,93 @@ static void call_next(struct msg_ep *ep)
 	}
 }
 
+bool msg_stripe_over(const struct msg_ep *ep, const struct msg_op *op)
+{
+	const struct msg_strip *s = op->strip;
+
+	if (s->here)
+		return true;
+	for (uint32_t i = 0; i < STRIPE_PATHS_MAX && msg_stripe_fins(ep, op); i++)
+		if (s->due[i])
+			return false;
+	return !s->msg.left && !s->msg.all_out && !s->lost;
+}
+
 void msg_stripe_end(struct msg_ep *ep, struct msg_op *op)
 {
-	struct msg_part *part = op->strip->part;
+	struct msg_strip *s = op->strip;
 
-	if (part && !part->posted) {
-		stripe_forget(&op->strip->paths->state, &op->strip->msg, &part->piece);
-		msg_use_end(&op->strip->paths->use, part->piece.path, 0, util_now_ns());
-		ep->parts_out--;
-		part_free(ep, part);
+	msg_stripe_forget(ep, op);
+	if (s->part) {
+		stripe_forget(msg_stripe_state(s), &s->msg, &s->part->piece);
+		msg_part_ended(ep, s, s->part, 0, util_now_ns());
+		msg_part_free(ep, s->part);
 	}
-	list_del(&op->strip->turn);
-	list_del(&op->strip->link);
-	leave(ep, op->strip->paths);
-	free(op->strip);
+	list_del(&s->turn);
+	list_del(&s->link);
+	msg_paths_leave(ep, s->paths);
+	free(s);
 	op->strip = NULL;
 }
 
 /* ---- the completion filter ---- */
 
-void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
+static void piece_done(struct msg_ep *ep, struct msg_part *part)
 {
 	struct msg_op *op = part->op;
 	struct msg_strip *s = op->strip;
 	struct msg_paths *paths = s->paths;
+	uint64_t now = util_now_ns(), bytes = op->err ? 0 : part->piece.bytes;
+	bool end = false;
 
-	part->posted--;
-	if (!part->posted && s->part != part) {
-		uint64_t now = util_now_ns();
-		bool end = !err && stripe_done(&paths->conf, &paths->state, &s->msg, &part->piece,
-					       part->began, now);
-
-		if (err)
-			stripe_forget(&paths->state, &s->msg, &part->piece);
-		msg_use_end(&paths->use, part->piece.path, err ? 0 : part->piece.bytes, now);
-		if (paths->old && !err)
-			ep->peers[msg_rdma_peer(op)].paths->before += part->piece.bytes;
-		watch_ways(ep, msg_rdma_peer(op), paths, now);
-		msg_use_show(ep, paths, now, end);
-		ep->parts_out--;
-		part_free(ep, part);
-	}
-	if (!op->err && !err && list_empty(&op->link) && msg_rdma_left(op)) {
-		op->pending--;
-		msg_rdma_go_on(ep, op);
-	} else {
-		msg_rdma_done(ep, op, err);
-	}
-	call_next(ep);
+	if (bytes)
+		end = stripe_done(msg_stripe_conf(s), msg_stripe_state(s), &s->msg, &part->piece,
+				  part->began, now);
+	else
+		stripe_forget(msg_stripe_state(s), &s->msg, &part->piece);
+	s->there[part->piece.path] += bytes;
+	if (paths->old)
+		ep->peers[msg_rdma_peer(op)].paths->before += bytes;
+	msg_part_ended(ep, s, part, bytes, now);
+	msg_paths_watch(ep, msg_rdma_peer(op), paths, now);
+	msg_use_show(ep, paths, now, end);
 }
 
-/* ---- for people ---- */
-
-bool msg_ep_paths(struct msg_ep *ep, uint32_t *peer, struct msg_path_stats *out)
+/* All of a piece, or a finish, is done. */
+static void part_done(struct msg_ep *ep, struct msg_part *part)
 {
-	bool found = false;
-	uint64_t now;
-
-	util_lock(&ep->lock);
-	now = util_now_ns();
-	for (; *peer < ep->n_peers && !found; ++*peer) {
-		const struct msg_paths *paths = ep->peers[*peer].paths;
-
-		if (!paths)
-			continue;
-		*out = (struct msg_path_stats){.ip = ep->peers[*peer].addr.ip,
-					       .paths = paths->conf.paths,
-					       .addresses = paths->addresses,
-					       .before = paths->before};
-		for (uint32_t i = 0; i < out->paths; i++) {
-			struct msg_live_path p = msg_use_path(paths, i, now);
-
-			out->weight[i] = p.weight;
-			out->bytes[i] = p.bytes;
-			out->busy[i] = p.busy;
-			out->to[i] = paths->ip[i];
-		}
-		found = true;
+	if (part->piece.bytes && part->failed) {
+		msg_stripe_hold(ep, part);
+		return;
 	}
-	util_unlock(&ep->lock);
-	return found;
+	if (part->piece.bytes)
+		piece_done(ep, part);
+	msg_part_free(ep, part);
+}
+
+void msg_stripe_done(struct msg_ep *ep, struct msg_part *part, int err)
+{
+	struct msg_op *op = part->op;
+	struct msg_strip *s = op->strip;
+	uint32_t path = part->piece.path, peer = msg_rdma_peer(op);
+
+	part->posted--;
+	s->posted[path]--;
+	op->pending--;
+	if (err == -EHOSTUNREACH && ep->port->connected && !ep->peers[peer].dead) {
+		part->failed = true;
+		if (s->part == part)
+			s->part = NULL; /* what is left of it goes another way, too */
+		msg_stripe_lose(ep, op, path);
+	} else if (err && !op->err) {
+		op->err = err;
+	}
+	if (!part->posted && s->part != part)
+		part_done(ep, part);
+	err = msg_stripe_recover(ep, op);
+	if (err && !op->err)
+		op->err = err;
+	if (list_empty(&op->link)) /* else its turn comes */
+		msg_rdma_go_on(ep, op);
+	msg_stripe_call(ep);
 }

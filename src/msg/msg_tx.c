@@ -26,13 +26,24 @@ static int any_room(int err)
 	return err == -ENOBUFS ? -EAGAIN : err;
 }
 
-static size_t head(const struct msg_ep *ep, const struct msg_pkt *p, uint8_t *buf)
+static size_t head(const struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, uint8_t *buf)
 {
+	const struct msg_flow *f = ep->peers[peer].flow;
 	struct msg_pkt full = *p;
 
 	full.ip = ep->dev->addr.ip;
-	full.qkey = ep->qkey;
+	if (f)
+		full.seq = f->seq;
+	else
+		full.qkey = ep->qkey;
 	return msg_wire_encode(&full, buf);
+}
+
+/* A packet is sure to be sent, and has its place in the order. */
+static void numbered(struct msg_ep *ep, uint32_t peer)
+{
+	if (ep->peers[peer].flow)
+		ep->peers[peer].flow->seq++;
 }
 
 /* ---- packets --------------------------------------------------------------------------------- */
@@ -42,7 +53,8 @@ static int send_inline(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, in
 {
 	/* Somebody may sleep until there is room: a queue that is full has some that complete. */
 	bool tell = report || ep->quiet >= ep->conf.depth / 4;
-	struct ibv_send_wr wr = {.wr_id = report ? msg_wr_id(report, MSG_WR_OP) : msg_wr_peer(peer),
+	struct ibv_send_wr wr = {.wr_id = report ? msg_wr_id(report, MSG_WR_OP)
+						 : msg_wr_peer(peer, MSG_WR_PEER),
 				 .sg_list = buf,
 				 .num_sge = n,
 				 .opcode = IBV_WR_SEND,
@@ -78,8 +90,7 @@ static int send_copy(struct msg_ep *ep, uint32_t peer, const struct ibv_sge *buf
 	err = post(ep, peer, NULL, &wr);
 	if (!err) {
 		ep->tx_free = tx->next;
-		tx->op = report;
-		tx->peer = peer;
+		*tx = (struct msg_tx){.op = report, .peer = peer, .data = tx->data};
 	}
 	return err;
 }
@@ -90,6 +101,8 @@ static int send_bytes(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, int
 {
 	size_t len = 0;
 
+	if (msg_flow_keeps(ep, peer))
+		return msg_flow_send(ep, peer, buf, n, report);
 	for (int i = 0; i < n; i++)
 		len += buf[i].length;
 	return len <= ep->max_inline ? send_inline(ep, peer, buf, n, report)
@@ -171,8 +184,8 @@ int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const
 		unsigned int n_iov, struct msg_op *report)
 {
 	uint8_t hdr[MSG_WIRE_MAX];
-	struct ibv_sge buf[MSG_PIECES] = {piece(hdr, head(ep, p, hdr))};
-	int n = 1;
+	struct ibv_sge buf[MSG_PIECES] = {piece(hdr, head(ep, peer, p, hdr))};
+	int n = 1, err;
 
 	if (ep->wait_first != UINT32_MAX)
 		msg_tx_flush(ep);
@@ -181,7 +194,10 @@ int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const
 	for (unsigned int i = 0; i < n_iov; i++)
 		if (iov[i].iov_len)
 			buf[n++] = piece(iov[i].iov_base, iov[i].iov_len);
-	return any_room(send_bytes(ep, peer, buf, n, report));
+	err = send_bytes(ep, peer, buf, n, report);
+	if (!err)
+		numbered(ep, peer);
+	return any_room(err);
 }
 
 int msg_tx_post(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const void *body,
@@ -197,12 +213,39 @@ int msg_tx_post(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const
 	w = malloc(sizeof(*w) + MSG_WIRE_MAX + len);
 	if (!w)
 		return -ENOMEM;
-	n = head(ep, p, w->buf);
+	n = head(ep, peer, p, w->buf);
+	numbered(ep, peer);
 	if (len)
 		memcpy(w->buf + n, body, len);
 	w->len = (uint32_t)(n + len);
 	wait_in_line(ep, peer, w);
 	return 0;
+}
+
+int msg_tx_finish(struct msg_ep *ep, struct msg_op *op, uint64_t share, struct msg_part *part,
+		  void *way)
+{
+	struct msg_pkt p = {.type = MSG_FINISH, .id = op->peer_id, .len = share};
+	struct msg_tx *tx = ep->tx_free;
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = {.wr_id = msg_wr_id(tx, MSG_WR_TX),
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED};
+	int err;
+
+	if (!tx)
+		return -ENOBUFS;
+	sge = piece(tx->data, head(ep, op->peer, &p, tx->data));
+	sge.lkey = ep->tx_mr->lkey;
+	err = post(ep, op->peer, way, &wr);
+	if (!err) {
+		ep->tx_free = tx->next;
+		*tx = (struct msg_tx){.part = part, .peer = op->peer, .data = tx->data};
+		op->pending++;
+	}
+	return err;
 }
 
 /* ---- data ------------------------------------------------------------------------------------ */
@@ -233,82 +276,79 @@ static int local(const struct msg_ep *ep, const struct msg_op *op, uint64_t off,
 /* What one work request may move. */
 #define PART_MAX (UINT32_C(1) << 30)
 
-static uint64_t next_part(const struct msg_op *op)
+uint64_t msg_rdma_len(const struct msg_op *op)
 {
-	uint64_t part = op->remote[op->next].len - op->off;
+	uint64_t len = 0;
 
-	if (part > op->room - op->len)
-		part = op->room - op->len;
-	return part < PART_MAX ? part : PART_MAX;
+	for (unsigned int i = 0; i < op->n_remote; i++)
+		len += op->remote[i].len;
+	return len < op->room ? len : op->room;
 }
 
-static bool is_last(const struct msg_op *op, uint64_t part)
+/* What is there, of the peer's memory, and as much as follows, of at most *n bytes. */
+static struct msg_remote remote_at(const struct msg_op *op, uint64_t at, uint64_t *n)
 {
-	return op->len + part == op->room ||
-	       (op->next + 1 == op->n_remote && op->off + part == op->remote[op->next].len);
+	const struct msg_remote *r = op->remote;
+
+	for (; at >= r->len; r++)
+		at -= r->len;
+	*n = *n < r->len - at ? *n : r->len - at;
+	*n = *n < PART_MAX ? *n : PART_MAX;
+	return (struct msg_remote){.addr = r->addr + at, .len = *n, .key = r->key};
 }
 
-static enum ibv_wr_opcode opcode(const struct msg_op *op, uint64_t part)
+/* A send over one queue pair ends with a notice, which comes behind all the rest. */
+static enum ibv_wr_opcode opcode(const struct msg_ep *ep, const struct msg_op *op, uint64_t end)
 {
 	if (op->kind == MSG_OP_RECV || op->kind == MSG_OP_READ)
 		return IBV_WR_RDMA_READ;
-	return op->kind == MSG_OP_SEND && is_last(op, part) ? IBV_WR_RDMA_WRITE_WITH_IMM
-							    : IBV_WR_RDMA_WRITE;
+	return op->kind == MSG_OP_SEND && end == msg_rdma_len(op) && !msg_stripe_fins(ep, op)
+		       ? IBV_WR_RDMA_WRITE_WITH_IMM
+		       : IBV_WR_RDMA_WRITE;
 }
 
-static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t part, uint64_t wr_id, void *way)
+/* From there on, at most *n bytes, and how many it was. */
+static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t at, uint64_t *n, uint64_t wr_id,
+		     void *way)
 {
-	const struct msg_remote *r = &op->remote[op->next];
+	struct msg_remote r = remote_at(op, at, n);
 	struct ibv_sge sge[MSG_IOV];
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id,
-		.sg_list = sge,
-		.num_sge = local(ep, op, op->len, part, sge),
-		.opcode = opcode(op, part),
-		.send_flags = IBV_SEND_SIGNALED,
-		.imm_data = htobe32(op->peer_id),
-		.wr = {.rdma = {.remote_addr = r->addr + op->off, .rkey = r->key}}};
+	struct ibv_send_wr wr = {.wr_id = wr_id,
+				 .sg_list = sge,
+				 .num_sge = local(ep, op, at, *n, sge),
+				 .opcode = opcode(ep, op, at + *n),
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .imm_data = htobe32(op->peer_id),
+				 .wr = {.rdma = {.remote_addr = r.addr, .rkey = r.key}}};
 	int err = post(ep, msg_rdma_peer(op), way, &wr);
 
-	if (err)
-		return err;
-	op->pending++;
-	op->len += part;
-	op->off += part;
-	if (op->off == op->remote[op->next].len) {
-		op->next++;
-		op->off = 0;
-	}
-	return 0;
+	if (!err)
+		op->pending++;
+	return err;
 }
 
-uint64_t msg_rdma_left(const struct msg_op *op)
+uint64_t msg_tx_part(struct msg_ep *ep, struct msg_op *op, uint64_t at, uint64_t most,
+		     struct msg_part *part, void *way, int *err)
 {
-	uint64_t left = 0;
-
-	for (unsigned int i = op->next; i < op->n_remote; i++)
-		left += op->remote[i].len;
-	left -= op->next < op->n_remote ? op->off : 0;
-	return left < op->room - op->len ? left : op->room - op->len;
-}
-
-uint64_t msg_tx_part(struct msg_ep *ep, struct msg_op *op, uint64_t most, struct msg_part *part,
-		     void *way, int *err)
-{
-	uint64_t n = next_part(op);
-
-	n = n < most ? n : most;
-	*err = post_rdma(ep, op, n, msg_wr_id(part, MSG_WR_PART), way);
-	return n;
+	*err = post_rdma(ep, op, at, &most, msg_wr_id(part, MSG_WR_PART), way);
+	return most;
 }
 
 int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op)
 {
+	uint64_t len = msg_rdma_len(op);
 	int err = msg_hold_local(ep, op);
 
-	if (!err && msg_stripe_wanted(ep, op))
+	if (!err)
+		err = msg_stripe_wanted(ep, op);
+	if (!err && op->strip)
 		return msg_stripe_post(ep, op);
-	while (!err && op->next < op->n_remote && op->len < op->room)
-		err = post_rdma(ep, op, next_part(op), msg_wr_id(op, MSG_WR_OP), NULL);
+	while (!err && op->len < len) {
+		uint64_t n = len - op->len;
+
+		err = post_rdma(ep, op, op->len, &n, msg_wr_id(op, MSG_WR_OP), NULL);
+		if (!err)
+			op->len += n;
+	}
 	return err;
 }

@@ -188,10 +188,16 @@ int msg_wire_decode(struct msg_pkt *p, const uint8_t *buf, size_t len, size_t *b
 	return !has_message(p->type) || p->len == len - *body ? 0 : -EPROTO;
 }
 
+uint32_t msg_wire_seq(const uint8_t *buf)
+{
+	return get32(buf + 20);
+}
+
 /* ---- datagrams ---- */
 
-#define HELLO_MAGIC UINT32_C(0x31435257) /* "WRC1" */
+#define HELLO_MAGIC UINT32_C(0x32435257) /* "WRC2" */
 #define QPN_MAX     UINT32_C(0xffffff)
+#define LMC_MAX     7
 
 void msg_hello_encode(const struct msg_hello *h, uint8_t *buf)
 {
@@ -200,36 +206,50 @@ void msg_hello_encode(const struct msg_hello *h, uint8_t *buf)
 	*to++ = h->type;
 	*to++ = h->mtu;
 	*to++ = h->reads;
-	*to++ = 0;
+	*to++ = h->path;
 	to = put32(to, h->qpn);
 	to = put32(to, h->psn);
 	to = put32(to, h->other);
 	memcpy(to, h->from.gid, sizeof(h->from.gid));
 	to = put32(to + sizeof(h->from.gid), h->from.qpn);
 	to = put32(to, h->from.qkey);
-	put32(to, h->from.lid);
+	to = put32(to, h->from.lid);
+	to = put32(to, h->token);
+	to = put32(to, h->epoch | (uint32_t)h->at.lmc << 16);
+	memcpy(to, h->at.gid, sizeof(h->at.gid));
+	put32(to + sizeof(h->at.gid), h->at.lid);
 }
 
 int msg_hello_decode(struct msg_hello *h, const uint8_t *buf, size_t len)
 {
-	uint32_t lid;
+	uint32_t lid, at_lid, epoch;
 
 	if (len != MSG_HELLO_LEN || get32(buf) != HELLO_MAGIC)
 		return -EPROTO;
 	*h = (struct msg_hello){.type = buf[4],
 				.mtu = buf[5],
 				.reads = buf[6],
+				.path = buf[7],
 				.qpn = get32(buf + 8),
 				.psn = get32(buf + 12),
 				.other = get32(buf + 16),
-				.from = {.qpn = get32(buf + 36), .qkey = get32(buf + 40)}};
+				.from = {.qpn = get32(buf + 36), .qkey = get32(buf + 40)},
+				.token = get32(buf + 48)};
 	memcpy(h->from.gid, buf + 20, sizeof(h->from.gid));
 	lid = get32(buf + 44);
 	h->from.lid = (uint16_t)lid;
+	epoch = get32(buf + 52);
+	h->epoch = (uint16_t)epoch;
+	h->at.lmc = (uint8_t)(epoch >> 16);
+	memcpy(h->at.gid, buf + 56, sizeof(h->at.gid));
+	at_lid = get32(buf + 72);
+	h->at.lid = (uint16_t)at_lid;
 	/* IBV_MTU_256 to IBV_MTU_4096 are 1 to 5. */
 	return (h->type == MSG_HELLO_CALL || h->type == MSG_HELLO_ANSWER) && h->mtu >= 1 &&
 			       h->mtu <= 5 && h->reads && h->qpn && h->qpn <= QPN_MAX &&
-			       h->psn <= QPN_MAX && h->other <= QPN_MAX && lid <= UINT16_MAX
+			       h->psn <= QPN_MAX && h->other <= QPN_MAX && lid <= UINT16_MAX &&
+			       h->path < STRIPE_PATHS_MAX && epoch >> 16 <= LMC_MAX &&
+			       at_lid <= UINT16_MAX
 		       ? 0
 		       : -EPROTO;
 }

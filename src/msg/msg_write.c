@@ -77,6 +77,11 @@ void msg_write_notice(struct msg_ep *ep, const struct ibv_wc *wc)
 
 	if (!op || op->phase != MSG_PHASE_NOTICE || !ep->port->is_from(ep, wc, op->src))
 		return;
+	msg_write_ended(ep, op);
+}
+
+void msg_write_ended(struct msg_ep *ep, struct msg_op *op)
+{
 	if (op->kind == MSG_OP_GHOST) {
 		msg_ghost_notice(ep, op);
 		return;

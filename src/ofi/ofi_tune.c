@@ -12,7 +12,7 @@ const struct util_tunable ofi_tunables[] = {
 		 .def = "auto",
 		 .choices = "auto|rd|rc",
 		 .help = "Queue pairs to use: one for all peers (rd), or one for each "
-			 "peer, connected when it is needed (rc). auto: rd where the "
+			 "path to each peer, connected when it is needed (rc). auto: rd where the "
 			 "device has it."},
 	[OFI_TUNE_CACHE] = {.name = "FI_WEFT_CACHE",
 			    .type = UTIL_TUNE_ENUM,
@@ -92,11 +92,12 @@ const struct util_tunable ofi_tunables[] = {
 		{.name = "FI_WEFT_STRIPING",
 		 .type = UTIL_TUNE_STR,
 		 .def = "auto",
-		 .help = "How long messages to other hosts are divided over paths, where the "
-			 "device is Weft's own. auto: not at all until packets are lost on the "
-			 "way, then by pull. single: never. Always: even, roundrobin, hsam, bss, "
-			 "pull or hop, over as many paths as FI_WEFT_PATHS and FI_WEFT_BATCH say, "
-			 "or as hop:12 or bss:12,3 does; weighted:4,2,1 with weights."},
+		 .help = "How long messages to other hosts are divided over paths. auto: not at "
+			 "all until packets are lost on the way, then by pull; with rc, where "
+			 "nothing tells of that, never. single: never. Always: even, roundrobin, "
+			 "hsam, bss, pull or hop, over as many paths as FI_WEFT_PATHS and "
+			 "FI_WEFT_BATCH say, or as hop:12 or bss:12,3 does; weighted:4,2,1 with "
+			 "weights."},
 	[OFI_TUNE_PATHS] =
 		{.name = "FI_WEFT_PATHS",
 		 .type = UTIL_TUNE_UINT,
@@ -105,7 +106,8 @@ const struct util_tunable ofi_tunables[] = {
 		 .max = STRIPE_PATHS_MAX,
 		 .help = "Paths to a peer: one for each pair of addresses, if hosts have "
 			 "several; the others have UDP source ports of their own, which "
-			 "switches that hash flows may send another way."},
+			 "switches that hash flows may send another way. With rc, each is a "
+			 "connection of its own."},
 	[OFI_TUNE_BATCH] =
 		{.name = "FI_WEFT_BATCH",
 		 .type = UTIL_TUNE_UINT,

@@ -214,6 +214,11 @@ void stripe_heal(const struct stripe_conf *c, struct stripe_peer *p, uint32_t pa
 
 /* ---- messages ---- */
 
+bool stripe_whole(const struct stripe_conf *c)
+{
+	return c->policy == &stripe_roundrobin;
+}
+
 void stripe_begin(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,
 		  uint64_t bytes)
 {

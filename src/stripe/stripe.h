@@ -145,6 +145,9 @@ void stripe_print(const struct stripe_conf *c, char text[STRIPE_NAME_MAX]);
 
 void stripe_peer_init(const struct stripe_conf *c, struct stripe_peer *p, uint64_t seed);
 
+/* Whether each message goes whole, on the next path: short ones may do so, too. */
+bool stripe_whole(const struct stripe_conf *c);
+
 void stripe_begin(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,
 		  uint64_t bytes);
 /* The next piece to be sent; false: none now, or all have been given out (m->left is 0). At least

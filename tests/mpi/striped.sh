@@ -31,6 +31,11 @@ striped single
 check_eq "$used" ""
 striped even:4 FI_WEFT_STRIPE_MIN=16384k
 check_eq "$used" ""
+# Each path a connection: the first message does not wait for them.
+striped even:4 FI_WEFT_TRANSPORT=rc
+check_eq "$used" "4 4"
+striped hsam:3 FI_WEFT_TRANSPORT=rc FI_WEFT_RENDEZVOUS=write
+check_eq "$used" "3 3"
 striped nonsense FI_LOG_LEVEL=warn
 check_eq "$used" ""
 check_has "$err" "FI_WEFT_STRIPING"

@@ -386,7 +386,7 @@ static void pkt(struct side *s, enum msg_type type, uint32_t id, uint64_t len)
 
 static void notice(struct side *s, uint32_t id)
 {
-	struct ibv_send_wr wr = {.wr_id = msg_wr_peer(s->peer),
+	struct ibv_send_wr wr = {.wr_id = msg_wr_peer(s->peer, MSG_WR_PEER),
 				 .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 				 .imm_data = htobe32(id)};
 

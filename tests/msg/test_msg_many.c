@@ -437,6 +437,9 @@ static struct msg_hello any_hello(struct util_rand *r, struct msg_addr from)
 		.reads = (uint8_t)(1 + util_rand_below(r, 255)),
 		.qpn = (uint32_t)(1 + util_rand_below(r, 0xffffff)),
 		.psn = (uint32_t)util_rand_below(r, 0x1000000),
+		.path = (uint8_t)util_rand_below(r, STRIPE_PATHS_MAX),
+		.epoch = (uint16_t)util_rand_below(r, 3),
+		.token = (uint32_t)util_rand_next(r),
 		.other = util_rand_below(r, 2) ? (uint32_t)util_rand_below(r, 0x1000000) : 0,
 		.from = from};
 }

@@ -9,6 +9,7 @@
 #include "util_clock.h"
 #include "util_rand.h"
 #include "ep_rig.h"
+#include "msg_ep.h"
 
 static const struct msg_ep_conf plain, writing = {.write = true},
 				       speculating = {.speculate = true, .usage = 0};
@@ -23,6 +24,9 @@ static void test_put(void **state)
 
 	(void)state;
 	side_open(&s, &speculating);
+	/* With RD, what is divided is read, and nobody says where in advance. */
+	if (msg_stripe_reads(s.ep, s.peer, LEN))
+		s.ep->conf.stripe_min = LEN + 1;
 	warm_up(&s);
 	for (size_t i = 0; i < N; i++)
 		start_recv(&s, &recv[i], s.rx + i * LEN, s.peer, 5 + i % 2, 0, LEN);

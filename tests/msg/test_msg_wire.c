@@ -76,6 +76,7 @@ static void test_round(void **state)
 				len += p.len *
 				       (!!(p.flags & MSG_F_OPERAND) + !!(p.flags & MSG_F_COMPARE));
 			assert_int_equal(msg_wire_decode(&q, buf, len, &body), 0);
+			assert_int_equal(msg_wire_seq(buf), p.seq);
 			assert_memory_equal(&p, &q, sizeof(p));
 			/* one byte less, or more, is not it */
 			assert_int_not_equal(msg_wire_decode(&q, buf, len - 1, &body), 0);
@@ -141,18 +142,27 @@ static void test_hello(void **state)
 				      .qpn = (uint32_t)(1 + util_rand_below(&r, 0xffffff)),
 				      .psn = (uint32_t)util_rand_below(&r, 0x1000000),
 				      .other = (uint32_t)util_rand_below(&r, 0x1000000),
+				      .path = (uint8_t)util_rand_below(&r, STRIPE_PATHS_MAX),
 				      .from = {.qpn = (uint32_t)util_rand_next(&r),
 					       .qkey = (uint32_t)util_rand_next(&r),
-					       .lid = (uint16_t)util_rand_next(&r)}},
+					       .lid = (uint16_t)util_rand_next(&r)},
+				      .token = (uint32_t)util_rand_next(&r),
+				      .epoch = (uint16_t)util_rand_next(&r),
+				      .at = {.lid = (uint16_t)util_rand_next(&r),
+					     .lmc = (uint8_t)util_rand_below(&r, 8)}},
 				 q;
 		uint8_t buf[MSG_HELLO_LEN + 1] = {0}, again[MSG_HELLO_LEN];
 
 		util_rand_bytes(&r, h.from.gid, sizeof(h.from.gid));
+		util_rand_bytes(&r, h.at.gid, sizeof(h.at.gid));
 		msg_hello_encode(&h, buf);
 		assert_int_equal(msg_hello_decode(&q, buf, MSG_HELLO_LEN), 0);
 		msg_hello_encode(&q, again);
 		assert_memory_equal(buf, again, MSG_HELLO_LEN);
 		assert_memory_equal(&h.from, &q.from, sizeof(h.from));
+		assert_memory_equal(h.at.gid, q.at.gid, sizeof(h.at.gid));
+		assert_true(h.path == q.path && h.token == q.token && h.epoch == q.epoch &&
+			    h.at.lid == q.at.lid && h.at.lmc == q.at.lmc);
 		assert_int_not_equal(msg_hello_decode(&q, buf, MSG_HELLO_LEN - 1), 0);
 		assert_int_not_equal(msg_hello_decode(&q, buf, MSG_HELLO_LEN + 1), 0);
 		/* Any bit: refused, or within bounds. */
@@ -160,7 +170,7 @@ static void test_hello(void **state)
 		if (!msg_hello_decode(&q, buf, MSG_HELLO_LEN))
 			assert_true(q.qpn && q.qpn <= 0xffffff && q.psn <= 0xffffff && q.reads &&
 				    q.mtu >= 1 && q.mtu <= 5 && q.other <= 0xffffff &&
-				    !q.from.zero);
+				    !q.from.zero && q.path < STRIPE_PATHS_MAX && q.at.lmc <= 7);
 	}
 }
 
