@@ -100,6 +100,8 @@ struct weftdv_rd_stats {
 	uint64_t rnr_sent, rnr_received;
 	uint64_t deaths;         /* peers given up */
 	uint64_t local_messages; /* through shared memory */
+	uint64_t link;           /* bytes per second that the own interface takes, if things wait
+				  * there; 0: they do not */
 };
 int weftdv_query_rd(struct ibv_qp *qp, struct weftdv_rd_stats *stats);
 

@@ -11,9 +11,9 @@ bench=bench_stripe
 # What is compared: as the environment variable FI_WEFT_STRIPING has it. "single" is the original.
 POLICIES='single hsam:4 bss:4,2 bss:8,2 bss:12,3 hsam:12'
 # What is judged: policies of our own.
-OURS='hop:12 pull:12'
+OURS='auto pull:12,6'
 # Of the cables. All hosts share the machine's cores: the rate must leave the network the bottleneck.
-RATE=${RATE:-100mbit}
+RATE=${RATE:-50mbit}
 MTU=${MTU:-9000}
 TREE_24='2;12,2;1,12;1,1'
 TREE_48='2;12,4;1,12;1,1'

@@ -64,10 +64,10 @@ static void ended(struct msg_ep *ep, struct msg_op *op)
 		msg_read_finish(ep, op);
 		return;
 	}
+	if (op->kind != MSG_OP_RECV)
+		msg_stripe_arrived(ep, op);
 	if (op->phase == MSG_PHASE_WRITE) {
 		op->len = op->room;
-		if (!op->err)
-			msg_stripe_arrived(ep, op);
 	} else if (op->kind == MSG_OP_WRITE && op->flags & MSG_OP_DATA && !op->err) {
 		struct msg_pkt p = {.type = MSG_WROTE, .data = (uint32_t)op->data, .len = op->len};
 

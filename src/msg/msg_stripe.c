@@ -88,18 +88,22 @@ bool msg_stripe_asks(struct msg_ep *ep, uint32_t peer, uint64_t len)
 	if (!ep->conf.stripe_auto)
 		return true;
 	return !msg_verbs_dv()->query_rd(ep->qp, &rd) &&
-	       stripe_auto(&ep->crowd, rd.sent, rd.resent);
+	       stripe_auto(&ep->crowd, rd.sent, rd.resent, (double)rd.link / 1e9);
 }
 
 void msg_stripe_begun(struct msg_ep *ep, struct msg_op *op)
 {
-	op->posted = ep->conf.stripe_auto && op->room >= ep->conf.stripe_min ? util_now_ns() : 0;
+	op->posted = ep->conf.stripe_auto && op->room >= ep->conf.stripe_min &&
+				     may_divide(ep, &ep->peers[msg_rdma_peer(op)])
+			     ? util_now_ns()
+			     : 0;
 }
 
 void msg_stripe_arrived(struct msg_ep *ep, const struct msg_op *op)
 {
 	if (op->posted)
-		stripe_auto_done(&ep->crowd, op->strip_it, op->room, op->posted, util_now_ns());
+		stripe_auto_done(&ep->crowd, op->strip_it, op->err ? 0 : op->room, op->posted,
+				 util_now_ns());
 }
 
 /* What the other one has said, or we would say. */
@@ -150,9 +154,10 @@ int msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 	if (op->strip || op->len || !msg_rdma_len(op))
 		return 0;
 	/* Of a message the sender has decided, unless the way there is crowded, too. */
-	if (op->kind == MSG_OP_READ || op->kind == MSG_OP_WRITE)
+	if (op->kind == MSG_OP_READ || op->kind == MSG_OP_WRITE) {
 		op->strip_it = msg_stripe_asks(ep, peer, op->room);
-	else if (op->kind == MSG_OP_RECV && op->room >= ep->conf.stripe_min && ep->crowd.left)
+		msg_stripe_begun(ep, op);
+	} else if (op->kind == MSG_OP_RECV && op->room >= ep->conf.stripe_min && ep->crowd.left)
 		op->strip_it = true;
 	if (!may_divide(ep, p) || !(op->strip_it || (ep->port->connected && p->paths)))
 		return 0;

@@ -58,6 +58,10 @@ static void measure(struct rd_egress *g, uint32_t queued, uint64_t now)
 	if (took < MEASURE_NS)
 		return;
 	rate = rate_of(g->put > queued ? g->put - queued : 0, took);
+	/* What a shaper lets through at once makes some of them too high. */
+	if (!g->dry && rate)
+		g->link = !g->link || rate < g->link ? (g->link + rate) / (g->link ? 2 : 1)
+						     : g->link + (rate - g->link) / 32;
 	/* If there was nothing to send for some of the time, it is at least as fast. */
 	if (!g->rate)
 		g->rate = g->dry ? 0 : rate;

@@ -22,8 +22,9 @@ struct rd_egress {
 	uint64_t since; /* the present measurement began */
 	uint64_t put;   /* bytes that waited then, and all that have come since */
 	uint32_t rate;  /* that leave in a millisecond; 0: not known */
-	bool dry;       /* nothing waited, then or since */
-	uint64_t low;   /* the least that has waited, with all that came since; */
+	uint32_t link; /* the same, of times in which something waited throughout, rather too low */
+	bool dry;      /* nothing waited, then or since */
+	uint64_t low;  /* the least that has waited, with all that came since; */
 	uint64_t moved; /* when it was found */
 	uint32_t stuck; /* what does not leave */
 };

@@ -487,6 +487,7 @@ int rnic_query_rd(struct ibv_qp *ibqp, struct weftdv_rd_stats *out)
 		return qp->e->dead ? EIO : EINVAL;
 	rnic_lock(qp->e);
 	*out = qp->rd->stats;
+	out->link = (uint64_t)qp->rd->egress.link * 1000;
 	out->peers = qp->rd->n_peers;
 	out->paths = qp->rd->n_paths;
 	rnic_unlock(qp->e);

@@ -1,5 +1,7 @@
 #include "stripe_auto.h"
 
+#include <math.h>
+
 #define HOLD_MOST (64 * STRIPE_AUTO_HOLD)
 #define CALM      8 /* times that little was lost, after which the rest is forgotten */
 
@@ -18,13 +20,20 @@ static void learn_single(struct stripe_auto *a)
 	a->single = (struct stripe_auto_pace){0};
 }
 
+/* So many tell something: of those that go at once most arrive at the end. */
+static bool is_enough(const struct stripe_auto *a, const struct stripe_auto_pace *p)
+{
+	return p->n >= STRIPE_AUTO_ENOUGH && p->n >= 2 * a->peak;
+}
+
 static void divide(struct stripe_auto *a)
 {
 	learn_single(a);
 	a->divided = (struct stripe_auto_pace){0};
 	a->trial = !a->span;
-	a->left = a->trial ? STRIPE_AUTO_TRIAL : a->span;
+	a->left = a->trial ? 1 : a->span;
 	a->calm = 0;
+	a->peak = a->out;
 }
 
 /* A span is over. The next one begins at once, or some go undivided. */
@@ -38,6 +47,7 @@ static void judge(struct stripe_auto *a)
 		a->held = a->held < HOLD_MOST ? a->held : HOLD_MOST;
 		a->hold = a->held;
 		a->span = 0;
+		a->left = 0;
 		return;
 	}
 	a->held = 0;
@@ -49,13 +59,6 @@ static void judge(struct stripe_auto *a)
 	}
 }
 
-/* Whether there is something to compare with. Of many messages that go at once most arrive at the
- * end. */
-static bool is_known(const struct stripe_auto *a)
-{
-	return a->rate > 0 || a->single.n >= STRIPE_AUTO_KNOWN;
-}
-
 /* Packets from here on tell something. */
 static void look_from(struct stripe_auto *a, uint64_t sent, uint64_t lost)
 {
@@ -64,14 +67,15 @@ static void look_from(struct stripe_auto *a, uint64_t sent, uint64_t lost)
 }
 
 /* Enough were sent undivided. */
-static void look(struct stripe_auto *a, uint64_t sent, uint64_t lost)
+static void look(struct stripe_auto *a, uint64_t sent, uint64_t lost, double link)
 {
 	bool crowded = (lost - a->lost) * STRIPE_AUTO_LOST >= sent - a->sent;
 
-	if (crowded && !is_known(a))
+	/* There must be something to compare with. */
+	if (crowded && !(a->rate > 0) && !is_enough(a, &a->single))
 		return;
 	look_from(a, sent, lost);
-	if (crowded) {
+	if (crowded && rate_of(&a->single) < STRIPE_AUTO_FULL * link) {
 		divide(a);
 	} else if (++a->calm >= CALM) {
 		a->calm = 0;
@@ -80,17 +84,19 @@ static void look(struct stripe_auto *a, uint64_t sent, uint64_t lost)
 	}
 }
 
-bool stripe_auto(struct stripe_auto *a, uint64_t sent, uint64_t lost)
+bool stripe_auto(struct stripe_auto *a, uint64_t sent, uint64_t lost, double link)
 {
+	if (++a->out > a->peak)
+		a->peak = a->out;
 	if (a->left) {
-		if (!--a->left)
+		if (a->trial ? is_enough(a, &a->divided) : !--a->left)
 			judge(a);
 		look_from(a, sent, lost);
 	} else if (a->hold) {
 		a->hold--;
 		look_from(a, sent, lost);
 	} else if (sent - a->sent >= STRIPE_AUTO_SENT) {
-		look(a, sent, lost);
+		look(a, sent, lost, link > 0 ? link : INFINITY);
 	}
 	return a->left;
 }
@@ -100,6 +106,7 @@ void stripe_auto_done(struct stripe_auto *a, bool divided, uint64_t bytes, uint6
 {
 	struct stripe_auto_pace *p = divided ? &a->divided : &a->single;
 
+	a->out -= a->out > 0;
 	if (began < a->until)
 		began = a->until;
 	if (now > began) {
@@ -107,5 +114,5 @@ void stripe_auto_done(struct stripe_auto *a, bool divided, uint64_t bytes, uint6
 		a->until = now;
 	}
 	p->bytes += bytes;
-	p->n++;
+	p->n += bytes > 0;
 }

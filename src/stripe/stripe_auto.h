@@ -1,7 +1,7 @@
 /* Whether messages are worth dividing. Where the network loses more than a few of the packets that
- * take a single path, it is crowded somewhere; elsewhere nothing changes. Whether it helps is then
- * measured: some messages are divided, and if these do not move faster than the ones before did, it
- * is left alone for a while, which becomes longer each time.
+ * take a single path, although the own link has room, it is crowded somewhere; elsewhere nothing
+ * changes. Whether it helps is then measured: some messages are divided, and if these do not move
+ * faster than the ones before did, it is left alone for a while, which becomes longer each time.
  *
  * After many divided messages some go undivided, to see whether packets are still lost; the longer
  * they were, the rarer. It is one decision for all peers: divided and undivided messages get into
@@ -13,13 +13,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STRIPE_AUTO_SENT  1024 /* packets are enough to tell, ... */
-#define STRIPE_AUTO_LOST  100  /* ... if one of so many is lost */
-#define STRIPE_AUTO_TRIAL 64   /* messages that are divided to see whether it helps, ... */
-#define STRIPE_AUTO_KNOWN 32   /* after so many undivided ones to compare with */
-#define STRIPE_AUTO_FIRST 256  /* ... then, if it does, ... */
+#define STRIPE_AUTO_SENT 1024 /* packets are enough to tell, ... */
+#define STRIPE_AUTO_LOST 100  /* ... if one of so many is lost */
+#define STRIPE_AUTO_ENOUGH                                                                         \
+	8                      /* messages of a kind, or twice as many as go at once, are compared \
+				*/
+#define STRIPE_AUTO_FIRST 256  /* are divided where it helps, ... */
 #define STRIPE_AUTO_MOST  4096 /* ... and after many of these */
 #define STRIPE_AUTO_HOLD  64   /* that are not, after it was of no use; many more at last */
+#define STRIPE_AUTO_FULL  0.8  /* of the own link: there is nothing to gain */
 #define STRIPE_AUTO_GAIN  1.15 /* what it has to gain */
 
 /* Bytes that have arrived, and the time in which there was something under way. */
@@ -35,15 +37,17 @@ struct stripe_auto {
 	bool trial;                     /* the present span is one */
 	uint32_t hold, held;            /* losses say nothing for so many; were, the last time */
 	uint32_t calm;                  /* times in a row that little was lost */
+	uint32_t out, peak;             /* under way; the most that were */
 	uint64_t until;                 /* time is counted up to here */
 	struct stripe_auto_pace single; /* since the last span of divided ones */
 	struct stripe_auto_pace divided; /* of this one */
 	double rate;                     /* of undivided ones; 0: not known */
 };
 
-/* For each long message: packets so far, and those of them that were lost. True: divide it. */
-bool stripe_auto(struct stripe_auto *a, uint64_t sent, uint64_t lost);
-/* One has arrived, all of it. */
+/* For each long message: packets so far, those of them that were lost, and what the own link
+ * carries in a nanosecond, if that is known. True: divide it. */
+bool stripe_auto(struct stripe_auto *a, uint64_t sent, uint64_t lost, double link);
+/* One has arrived, all of it, or (0 bytes) never will. */
 void stripe_auto_done(struct stripe_auto *a, bool divided, uint64_t bytes, uint64_t began,
 		      uint64_t now);
 

@@ -12,6 +12,7 @@ struct net {
 	uint64_t sent, lost, now;
 	uint64_t single, divided;
 	uint32_t loses;
+	double link;
 };
 
 /* Sends n messages, one after the other; returns how many were divided. */
@@ -20,7 +21,7 @@ static uint32_t send_some(struct net *net, uint32_t n)
 	uint32_t divided = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		bool yes = stripe_auto(&net->a, net->sent, net->lost);
+		bool yes = stripe_auto(&net->a, net->sent, net->lost, net->link);
 		uint64_t began = net->now;
 
 		net->sent += 100;
@@ -50,7 +51,7 @@ static void test_crowded(void **state)
 
 	(void)state;
 	/* Soon; and from then on nearly all. */
-	assert_in_range(send_some(&net, 100), 50, 100 - STRIPE_AUTO_KNOWN);
+	assert_in_range(send_some(&net, 100), 50, 100 - STRIPE_AUTO_ENOUGH);
 	send_some(&net, 1000);
 	assert_true(send_some(&net, 10000) > 9900);
 }
@@ -83,8 +84,20 @@ static void test_in_vain(void **state)
 	first = send_some(&net, 2000);
 	send_some(&net, 20000);
 	later = send_some(&net, 2000);
-	assert_in_range(first, STRIPE_AUTO_TRIAL / 2, 800);
-	assert_true(later <= 2 * STRIPE_AUTO_TRIAL);
+	assert_in_range(first, STRIPE_AUTO_ENOUGH, 400);
+	assert_true(later <= 2 * STRIPE_AUTO_ENOUGH);
+}
+
+/* Who fills its own link gains nothing by other paths, whatever is lost elsewhere. */
+static void test_full(void **state)
+{
+	struct net net = {.single = 100 * MS, .divided = 50 * MS, .loses = 2};
+
+	(void)state;
+	net.link = 1.1 * (double)MB / (double)net.single;
+	assert_int_equal(send_some(&net, 1000), 0);
+	net.link = 1.5 * (double)MB / (double)net.single;
+	assert_true(send_some(&net, 1000) > 800);
 }
 
 /* Messages that go at once: the time in which any is under way counts once. */
@@ -105,9 +118,9 @@ static void test_at_once(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calm),    cmocka_unit_test(test_crowded),
-		cmocka_unit_test(test_over),    cmocka_unit_test(test_in_vain),
-		cmocka_unit_test(test_at_once),
+		cmocka_unit_test(test_calm), cmocka_unit_test(test_crowded),
+		cmocka_unit_test(test_over), cmocka_unit_test(test_in_vain),
+		cmocka_unit_test(test_full), cmocka_unit_test(test_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
