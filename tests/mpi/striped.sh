@@ -40,4 +40,20 @@ striped nonsense FI_LOG_LEVEL=warn
 check_eq "$used" ""
 check_has "$err" "FI_WEFT_STRIPING"
 lab_end "${prefix}st"
+
+# auto: where four hosts share one cable to the other leaf, packets are lost and other paths are
+# tried, although they do not help; where each has a spine for itself there is nothing to try.
+crowd() { # TUPLE
+	lab_new "${prefix}au" --pgft "$1" --rate 100mbit
+	run env FI_WEFT_STATS=yes "$WEFT" run --lab "${prefix}au" -n 8 "$program" drc --steps 4 -m 1M \
+		-i 12 -w 1 -T 20
+	check_code 0
+	used=$(grep -c ' by path: ' <<<"$err")
+	lab_end "${prefix}au"
+}
+
+crowd "2;4,2;1,1;1,1"
+check_true [ "$used" -gt 0 ]
+crowd "2;4,2;1,4;1,1"
+check_eq "$used" 0
 finish
