@@ -341,8 +341,10 @@ static int send_message(struct msg_ep *ep, struct msg_op *op)
 		err = msg_read_announce(ep, op);
 		break;
 	}
-	if (err)
+	if (err) {
+		msg_stripe_refused(ep, op);
 		return err;
+	}
 	ep->stats.bytes_sent += len;
 	if (l)
 		msg_ledger_sent(l, tag, len, rendezvous && !read, &used);

@@ -99,6 +99,13 @@ void msg_stripe_begun(struct msg_ep *ep, struct msg_op *op)
 			     : 0;
 }
 
+void msg_stripe_refused(struct msg_ep *ep, struct msg_op *op)
+{
+	if (op->posted)
+		stripe_auto_done(&ep->crowd, op->strip_it, 0, op->posted, op->posted);
+	op->posted = 0;
+}
+
 void msg_stripe_arrived(struct msg_ep *ep, const struct msg_op *op)
 {
 	if (op->posted)
@@ -154,11 +161,12 @@ int msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 	if (op->strip || op->len || !msg_rdma_len(op))
 		return 0;
 	/* Of a message the sender has decided, unless the way there is crowded, too. */
-	if (op->kind == MSG_OP_READ || op->kind == MSG_OP_WRITE) {
+	if (op->kind == MSG_OP_RECV) {
+		op->strip_it |= op->room >= ep->conf.stripe_min && ep->crowd.left;
+	} else if (op->kind != MSG_OP_SEND && !op->posted) {
 		op->strip_it = msg_stripe_asks(ep, peer, op->room);
 		msg_stripe_begun(ep, op);
-	} else if (op->kind == MSG_OP_RECV && op->room >= ep->conf.stripe_min && ep->crowd.left)
-		op->strip_it = true;
+	}
 	if (!may_divide(ep, p) || !(op->strip_it || (ep->port->connected && p->paths)))
 		return 0;
 	err = msg_paths_now(ep, peer);

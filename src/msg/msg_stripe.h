@@ -104,8 +104,9 @@ void msg_paths_free(struct msg_ep *ep, struct msg_paths *paths);
 /* Whether a message, or an operation, of so many bytes is to be divided. To be asked once of each.
  */
 bool msg_stripe_asks(struct msg_ep *ep, uint32_t peer, uint64_t len);
-/* An operation begins that was asked about; all of it has arrived. */
+/* An operation begins that was asked about; it does not after all; all of it has arrived. */
 void msg_stripe_begun(struct msg_ep *ep, struct msg_op *op);
+void msg_stripe_refused(struct msg_ep *ep, struct msg_op *op);
 void msg_stripe_arrived(struct msg_ep *ep, const struct msg_op *op);
 /* Whether messages of so many bytes are rather read than written, both ways. */
 bool msg_stripe_reads(const struct msg_ep *ep, uint32_t peer, uint64_t len);

@@ -43,7 +43,9 @@ static void too_late(int sig)
 static void usage(const char *wrong)
 {
 	if (mt.rank == 0)
-		fprintf(stderr, "%s: %s\nUsage: %s [-s SEED] [-t SECONDS] [-n COUNT] [-T SECONDS] [-p PART]\n",
+		fprintf(stderr,
+			"%s: %s\nUsage: %s [-s SEED] [-t SECONDS] [-n COUNT] [-T SECONDS] [-p "
+			"PART]\n",
 			program, wrong, program);
 	MPI_Finalize();
 	exit(2);
