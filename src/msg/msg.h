@@ -2,10 +2,10 @@
  * on.
  *
  * An *endpoint* reaches every other endpoint, over one queue pair (RD, <weft/weftdv.h>) or over one
- * or several for each that are connected when they are needed (RC); it has receive buffers of its own, and the two
- * queues of tag matching. A *peer* is another endpoint, known by its address and numbered from 0
- * on. An *operation* is the caller's memory until it is
- * done: a send, a receive, a read or a write of the peer's memory.
+ * or several for each that are connected when they are needed (RC); it has receive buffers of its
+ * own, and the two queues of tag matching. A *peer* is another endpoint, known by its address and
+ * numbered from 0 on. An *operation* is the caller's memory until it is done: a send, a receive, a
+ * read or a write of the peer's memory.
  *
  * Short messages are sent *eagerly*, into the buffers of the other endpoint, and copied from there.
  * Longer ones are announced, and moved straight between the buffers of the two applications by

@@ -10,16 +10,6 @@ static double rate_of(const struct stripe_auto_pace *p)
 	return p->ns ? (double)p->bytes / (double)p->ns : 0;
 }
 
-/* What undivided messages reach. Some between two spans tell less than many. */
-static void learn_single(struct stripe_auto *a)
-{
-	double now = rate_of(&a->single);
-
-	if (now > 0)
-		a->rate = a->rate > 0 ? (3 * a->rate + now) / 4 : now;
-	a->single = (struct stripe_auto_pace){0};
-}
-
 /* So many tell something: of those that go at once most arrive at the end. */
 static bool is_enough(const struct stripe_auto *a, const struct stripe_auto_pace *p)
 {
@@ -28,7 +18,7 @@ static bool is_enough(const struct stripe_auto *a, const struct stripe_auto_pace
 
 static void divide(struct stripe_auto *a)
 {
-	learn_single(a);
+	a->rate = rate_of(&a->single);
 	a->divided = (struct stripe_auto_pace){0};
 	a->trial = !a->span;
 	a->left = a->trial ? 1 : a->span;
@@ -39,10 +29,8 @@ static void divide(struct stripe_auto *a)
 /* A span is over. The next one begins at once, or some go undivided. */
 static void judge(struct stripe_auto *a)
 {
-	double with = rate_of(&a->divided);
-
-	/* Of neither it is certain that something has arrived by now. */
-	if (with > 0 && a->rate > 0 && with < STRIPE_AUTO_GAIN * a->rate) {
+	/* Of a span it is not certain that something has arrived by now. */
+	if (a->divided.n && rate_of(&a->divided) < STRIPE_AUTO_GAIN * a->rate) {
 		a->held = a->held ? 2 * a->held : STRIPE_AUTO_HOLD;
 		a->held = a->held < HOLD_MOST ? a->held : HOLD_MOST;
 		a->hold = a->held;
@@ -59,29 +47,27 @@ static void judge(struct stripe_auto *a)
 	}
 }
 
-/* Packets from here on tell something. */
+/* What comes from here on tells something. */
 static void look_from(struct stripe_auto *a, uint64_t sent, uint64_t lost)
 {
 	a->sent = sent;
 	a->lost = lost;
+	a->single = (struct stripe_auto_pace){0};
 }
 
 /* Enough were sent undivided. */
 static void look(struct stripe_auto *a, uint64_t sent, uint64_t lost, double link)
 {
-	bool crowded = (lost - a->lost) * STRIPE_AUTO_LOST >= sent - a->sent;
+	bool lossy = (lost - a->lost) * STRIPE_AUTO_LOST >= sent - a->sent;
 
-	/* There must be something to compare with. */
-	if (crowded && !(a->rate > 0) && !is_enough(a, &a->single))
-		return;
-	look_from(a, sent, lost);
-	if (crowded && rate_of(&a->single) < STRIPE_AUTO_FULL * link) {
+	if (lossy && rate_of(&a->single) < STRIPE_AUTO_FULL * link) {
 		divide(a);
 	} else if (++a->calm >= CALM) {
 		a->calm = 0;
 		a->span = 0;
 		a->held /= 2;
 	}
+	look_from(a, sent, lost);
 }
 
 bool stripe_auto(struct stripe_auto *a, uint64_t sent, uint64_t lost, double link)
@@ -95,7 +81,7 @@ bool stripe_auto(struct stripe_auto *a, uint64_t sent, uint64_t lost, double lin
 	} else if (a->hold) {
 		a->hold--;
 		look_from(a, sent, lost);
-	} else if (sent - a->sent >= STRIPE_AUTO_SENT) {
+	} else if (sent - a->sent >= STRIPE_AUTO_SENT && is_enough(a, &a->single)) {
 		look(a, sent, lost, link > 0 ? link : INFINITY);
 	}
 	return a->left;

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STRIPE_AUTO_SENT 1024 /* packets are enough to tell, ... */
-#define STRIPE_AUTO_LOST 100  /* ... if one of so many is lost */
+#define STRIPE_AUTO_SENT 256 /* packets are enough to tell, ... */
+#define STRIPE_AUTO_LOST 100 /* ... if one of so many is lost */
 #define STRIPE_AUTO_ENOUGH                                                                         \
 	8                      /* messages of a kind, or twice as many as go at once, are compared \
 				*/
@@ -39,9 +39,9 @@ struct stripe_auto {
 	uint32_t calm;                  /* times in a row that little was lost */
 	uint32_t out, peak;             /* under way; the most that were */
 	uint64_t until;                 /* time is counted up to here */
-	struct stripe_auto_pace single; /* since the last span of divided ones */
+	struct stripe_auto_pace single; /* since the last look */
 	struct stripe_auto_pace divided; /* of this one */
-	double rate;                     /* of undivided ones; 0: not known */
+	double rate;                     /* of undivided ones, before it */
 };
 
 /* For each long message: packets so far, those of them that were lost, and what the own link

@@ -40,7 +40,8 @@ static void test_calm(void **state)
 
 	(void)state;
 	assert_int_equal(send_some(&net, 5000), 0);
-	/* What the beginning of a flow costs is not a crowd. */
+	/* What the beginning of a flow costs on the own link is not a crowd. */
+	net.link = (double)MB / (double)net.single;
 	net.lost += 9;
 	assert_int_equal(send_some(&net, 5000), 0);
 }
@@ -100,6 +101,21 @@ static void test_full(void **state)
 	assert_true(send_some(&net, 1000) > 800);
 }
 
+/* A hot spot that comes after long is found within a few messages, and costs little when it has
+ * gone. */
+static void test_spot(void **state)
+{
+	struct net net = {.single = 100 * MS, .divided = 110 * MS};
+
+	(void)state;
+	net.link = (double)MB / (double)net.single;
+	assert_int_equal(send_some(&net, 1000), 0);
+	net.single = 400 * MS;
+	net.loses = 2;
+	assert_true(send_some(&net, 30) > 18);
+	assert_int_equal(send_some(&net, 100), 100);
+}
+
 /* Messages that go at once: the time in which any is under way counts once. */
 static void test_at_once(void **state)
 {
@@ -118,9 +134,10 @@ static void test_at_once(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calm), cmocka_unit_test(test_crowded),
-		cmocka_unit_test(test_over), cmocka_unit_test(test_in_vain),
-		cmocka_unit_test(test_full), cmocka_unit_test(test_at_once),
+		cmocka_unit_test(test_calm),    cmocka_unit_test(test_crowded),
+		cmocka_unit_test(test_over),    cmocka_unit_test(test_in_vain),
+		cmocka_unit_test(test_full),    cmocka_unit_test(test_spot),
+		cmocka_unit_test(test_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
