@@ -107,9 +107,11 @@ void msg_paths_watch(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths, 
 	if (!ep->port->way_silent || now - paths->watched < WATCH_EVERY)
 		return;
 	paths->watched = now;
+	paths->silent = 0;
 	for (uint32_t i = 0; i < paths->conf.paths; i++) {
 		bool silent = ep->port->way_silent(ep, peer, paths->way[i]);
 
+		paths->silent |= (uint32_t)silent << i;
 		if (paths->state.down[i]) {
 			if (now >= paths->down_until[i])
 				stripe_heal(&paths->conf, &paths->state, i);

@@ -41,6 +41,7 @@ struct msg_paths {
 	void *way[STRIPE_PATHS_MAX]; /* what the port's post() wants */
 	struct msg_use use;
 	uint64_t watched;                      /* when the port was last asked for silent ways */
+	uint32_t silent;                       /* those, as bits */
 	uint64_t down_until[STRIPE_PATHS_MAX]; /* those are not used; then they are tried again */
 	uint64_t down_for[STRIPE_PATHS_MAX];
 	uint32_t ip[STRIPE_PATHS_MAX]; /* RD: the peer's address of each, in network order */

@@ -66,18 +66,31 @@ static int send_inline(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, in
 	return err;
 }
 
-static int send_copy(struct msg_ep *ep, uint32_t peer, const struct ibv_sge *buf, int n,
-		     struct msg_op *report)
+/* The first free packet, of which so many bytes are filled in; `as` says whose it is. */
+static int post_tx(struct msg_ep *ep, void *way, struct msg_tx as, size_t len)
 {
 	struct msg_tx *tx = ep->tx_free;
-	struct ibv_sge sge;
+	struct ibv_sge sge = {(uintptr_t)tx->data, (uint32_t)len, ep->tx_mr->lkey};
 	struct ibv_send_wr wr = {.wr_id = msg_wr_id(tx, MSG_WR_TX),
 				 .sg_list = &sge,
 				 .num_sge = 1,
 				 .opcode = IBV_WR_SEND,
 				 .send_flags = IBV_SEND_SIGNALED};
+	int err = post(ep, as.peer, way, &wr);
+
+	if (!err) {
+		ep->tx_free = tx->next;
+		as.data = tx->data;
+		*tx = as;
+	}
+	return err;
+}
+
+static int send_copy(struct msg_ep *ep, uint32_t peer, const struct ibv_sge *buf, int n,
+		     struct msg_op *report)
+{
+	struct msg_tx *tx = ep->tx_free;
 	uint8_t *to;
-	int err;
 
 	if (!tx)
 		return -ENOBUFS;
@@ -86,13 +99,8 @@ static int send_copy(struct msg_ep *ep, uint32_t peer, const struct ibv_sge *buf
 		memcpy(to, (const void *)(uintptr_t)buf[i].addr, buf[i].length);
 		to += buf[i].length;
 	}
-	sge = (struct ibv_sge){(uintptr_t)tx->data, (uint32_t)(to - tx->data), ep->tx_mr->lkey};
-	err = post(ep, peer, NULL, &wr);
-	if (!err) {
-		ep->tx_free = tx->next;
-		*tx = (struct msg_tx){.op = report, .peer = peer, .data = tx->data};
-	}
-	return err;
+	return post_tx(ep, NULL, (struct msg_tx){.op = report, .peer = peer},
+		       (size_t)(to - tx->data));
 }
 
 /* report: whose MSG_WR_OP, or MSG_WR_TX, it is; NULL: nobody's. */
@@ -227,24 +235,13 @@ int msg_tx_finish(struct msg_ep *ep, struct msg_op *op, uint64_t share, struct m
 {
 	struct msg_pkt p = {.type = MSG_FINISH, .id = op->peer_id, .len = share};
 	struct msg_tx *tx = ep->tx_free;
-	struct ibv_sge sge;
-	struct ibv_send_wr wr = {.wr_id = msg_wr_id(tx, MSG_WR_TX),
-				 .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = IBV_WR_SEND,
-				 .send_flags = IBV_SEND_SIGNALED};
 	int err;
 
 	if (!tx)
 		return -ENOBUFS;
-	sge = piece(tx->data, head(ep, op->peer, &p, tx->data));
-	sge.lkey = ep->tx_mr->lkey;
-	err = post(ep, op->peer, way, &wr);
-	if (!err) {
-		ep->tx_free = tx->next;
-		*tx = (struct msg_tx){.part = part, .peer = op->peer, .data = tx->data};
-		op->pending++;
-	}
+	err = post_tx(ep, way, (struct msg_tx){.part = part, .peer = op->peer},
+		      head(ep, op->peer, &p, tx->data));
+	op->pending += !err;
 	return err;
 }
 

@@ -37,7 +37,7 @@ void msg_use_show(struct msg_ep *ep, struct msg_paths *paths, uint64_t now, bool
 	if (u->shown == UINT32_MAX || (!end && now - u->last < SHOW_EVERY))
 		return;
 	u->last = now;
-	down = 0;
+	down = paths->silent;
 	for (uint32_t i = 0; i < paths->conf.paths; i++) {
 		path[i] = msg_use_path(paths, i, now);
 		down |= (uint32_t)paths->state.down[i] << i;

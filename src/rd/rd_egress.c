@@ -49,6 +49,17 @@ static void begin(struct rd_egress *g, uint32_t queued, uint64_t now)
 	g->dry = !queued;
 }
 
+/* What a shaper lets through at once makes some of them too high. */
+static void learn_link(struct rd_egress *g, uint32_t rate)
+{
+	if (!g->link)
+		g->link = rate;
+	else if (rate < g->link)
+		g->link = (g->link + rate) / 2;
+	else
+		g->link += (rate - g->link) / 32;
+}
+
 static void measure(struct rd_egress *g, uint32_t queued, uint64_t now)
 {
 	uint64_t took = now - g->since;
@@ -58,10 +69,8 @@ static void measure(struct rd_egress *g, uint32_t queued, uint64_t now)
 	if (took < MEASURE_NS)
 		return;
 	rate = rate_of(g->put > queued ? g->put - queued : 0, took);
-	/* What a shaper lets through at once makes some of them too high. */
 	if (!g->dry && rate)
-		g->link = !g->link || rate < g->link ? (g->link + rate) / (g->link ? 2 : 1)
-						     : g->link + (rate - g->link) / 32;
+		learn_link(g, rate);
 	/* If there was nothing to send for some of the time, it is at least as fast. */
 	if (!g->rate)
 		g->rate = g->dry ? 0 : rate;
@@ -73,10 +82,9 @@ static void measure(struct rd_egress *g, uint32_t queued, uint64_t now)
 /* What waits and moves. */
 static uint32_t moving(struct rd_egress *g, uint32_t queued, uint64_t now)
 {
-	uint64_t wait = STUCK_NS;
+	uint64_t pieces = g->rate ? 4 * (uint64_t)PIECE * UTIL_NS_PER_MS / g->rate : 0;
+	uint64_t wait = pieces > STUCK_NS ? pieces : STUCK_NS;
 
-	if (g->rate && 4 * (uint64_t)PIECE * UTIL_NS_PER_MS / g->rate > wait)
-		wait = 4 * (uint64_t)PIECE * UTIL_NS_PER_MS / g->rate;
 	if (!g->moved || queued < g->low || queued <= g->stuck) {
 		g->low = queued;
 		g->moved = now;

@@ -1,6 +1,7 @@
 # Helpers of the lab's tests: those of the command line (check_*, run, finish), and
 #
 #	lab ARGUMENTS           weft lab, with labs of this test only
+#	needs_labs; needs_mpi PROGRAM   the test is skipped without
 #	lab_new NAME OPTIONS    brings one up that the test takes down at its end
 #	census; nothing_left    nothing of what was there in between is left
 #
@@ -31,6 +32,13 @@ needs_labs() {
 	esac
 	echo "FAILED: no lab comes up: $why"
 	exit 1
+}
+
+# needs_mpi PROGRAM: where no MPI was found there is none.
+needs_mpi() {
+	[ ! -x "$1" ] || return 0
+	echo "skipped: there are no MPI programs"
+	exit 77
 }
 
 lab() { "$WEFT" lab "$@"; }

@@ -5,10 +5,7 @@
 # shellcheck source=tests/lab/lib.sh
 . "$SOURCE/tests/lab/lib.sh"
 program=$BUILD/bin/weft-mpi-perf.openmpi
-if [ ! -x "$program" ]; then
-	echo "skipped: there are no MPI programs"
-	exit 77
-fi
+needs_mpi "$program"
 needs_labs
 name=${prefix}ad
 

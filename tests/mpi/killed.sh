@@ -4,10 +4,7 @@
 # shellcheck source=tests/lab/lib.sh
 . "$SOURCE/tests/lab/lib.sh"
 program=$BUILD/tests/mpi/openmpi/mpi_killed
-if [ ! -x "$program" ]; then
-	echo "skipped: there are no MPI programs"
-	exit 77
-fi
+needs_mpi "$program"
 
 # killed HOW [WEFT-RUN-OPTION]...: both that are left say so.
 killed() {

@@ -4,10 +4,7 @@
 # shellcheck source=tests/lab/lib.sh
 . "$SOURCE/tests/lab/lib.sh"
 dir=$BUILD/tests/mpi/openmpi
-if [ ! -x "$dir/mpi_p2p" ]; then
-	echo "skipped: there are no MPI programs"
-	exit 77
-fi
+needs_mpi "$dir/mpi_p2p"
 
 run env FI_WEFT_STATS=yes "$WEFT" run -n 2 "$dir/mpi_p2p"
 check_code 0
