@@ -40,6 +40,7 @@ link_MBps() {
 # ---- running ----
 
 pids=()
+exports=() # variables of one run
 
 # stop: ends what runs in the background.
 stop() {
@@ -52,7 +53,7 @@ stop() {
 
 # command_of POLICY LAB RANKS ORDER PROGRAM...: in $cmd.
 command_of() {
-	cmd=(env FI_WEFT_STRIPING="$1" FI_WEFT_STATS=yes "$WEFT" run --lab "${labs[$2]}" -n "$3"
+	cmd=(env "${exports[@]}" FI_WEFT_STRIPING="$1" FI_WEFT_STATS=yes "$WEFT" run --lab "${labs[$2]}" -n "$3"
 		--order "$4" "${@:5}")
 }
 

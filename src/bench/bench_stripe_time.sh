@@ -78,8 +78,8 @@ trace() {
 	: >"$tmp/trace"
 	say "$key, $2${round:+, round $round}"
 	background "${cmd[@]}" >"$tmp/trace" 2>"$tmp/err"
-	# Here is the place for weights over time: what shows them live, as lines of JSON with the
-	# same clock, runs beside the trace from here to stop(); hotspot_plot draws them.
+	# The weights are with whoever reads the data, which is the second one.
+	background "$WEFT" paths --json -i 100ms -n 0 -H "${labs[$1]}-${PAIR[1]}" >"$tmp/paths"
 	first_row || return
 	sleep 2
 	cross_start "$1" || return
@@ -92,6 +92,23 @@ trace() {
 trace_rows() {
 	paste <(field seconds_since_1970 "$tmp/trace") <(field us "$tmp/trace") <(field MBps "$tmp/trace") |
 		awk -v from="$cross_from" 'NF == 3 { printf "%.4f\t%.3f\t%s\n", $1 - from, $2 / 1000, $3 }'
+}
+
+# Seconds since the hot spot came, and each path's part of all weights: of which only ratios matter.
+weight_rows() {
+	awk -v from="$cross_from" '
+		match($0, /"time":[0-9.]+/) {
+			at = substr($0, RSTART + 7, RLENGTH - 7) - from
+			total = n = 0
+			while (match($0, /"weight":[0-9.e+-]+/)) {
+				total += weight[++n] = substr($0, RSTART + 9, RLENGTH - 9) + 0
+				$0 = substr($0, RSTART + RLENGTH)
+			}
+			if (!total) next
+			printf "%.3f", at
+			for (i = 1; i <= n; i++) printf "\t%.4f", weight[i] / total
+			print ""
+		}' "$tmp/paths"
 }
 
 # Of those rows, with the end of the hot spot: "name<TAB>value". A change is over with the first
@@ -138,6 +155,7 @@ hotspot_once() { # ROUTING POLICY
 	if trace "$@"; then
 		stop
 		trace_rows >"$out/stripe-hotspot.$1.$2.dat"
+		weight_rows >"$out/stripe-weights.$1.$2.dat"
 		while IFS=$'\t' read -r what value; do
 			[ "$value" != nan ] || say "$key, $2: $what: there was no message"
 			[ "$value" = nan ] || record "$1, $what" "$2" "$value"
@@ -147,6 +165,19 @@ hotspot_once() { # ROUTING POLICY
 		failed=1
 	fi
 	stop
+}
+
+# Weights of all paths in the last round over time.
+weights_plot() { # ROUTING POLICY
+	local file=$out/stripe-weights.$1.$2.dat
+	[ -s "$file" ] || return 0
+	plot "stripe-weights-$1-$2" "weights of the paths beside a hot spot, $2, $1" "part of all weights" \
+		"set yrange [0:*]
+set xrange [-4:$((CROSS + 5))]
+set key outside right
+set xlabel 'seconds since the hot spot came; it goes after $CROSS'
+plot for [i=2:$(awk 'NF > n { n = NF } END { print n }' "$file")] '$file' using 1:i with lines \
+title sprintf('path %d', i - 2)"
 }
 
 # Bandwidth of each message of the last round over time.
@@ -168,7 +199,8 @@ plot $lines, $(link_MBps) with lines lc 0 title 'the link'"
 part_hotspot() {
 	local routing p some routings
 	# All policies, round by round, would take long, and show nothing new.
-	some="$(pick 'single hsam:12 bss:12,3' single) $ours"
+	# Of twelve paths, one needs less than a busy link has left: with four, weights have to move.
+	some="$(pick 'single hsam:4 bss:4,2 hsam:12 bss:12,3' single) $ours $(pick pull:4 '')"
 	routings=$(pick 'ecmp lmc:4' ecmp)
 	begin hotspot ms "1 MB between two hosts, beside a flow of 80 % of a link for $CROSS s: time of a message;
 # at $(link_MBps) MB/s, the link, one takes $(awk -v l="$(link_MBps)" 'BEGIN { printf "%.1f", 1.048576e3 / l }') ms"
@@ -190,6 +222,9 @@ part_hotspot() {
 		done
 		# shellcheck disable=SC2086
 		hotspot_plot "$routing" $some
+		for p in $some; do
+			weights_plot "$routing" "$p"
+		done
 	done
 	write_json
 	note
@@ -271,7 +306,7 @@ fail_once() { # POLICY
 	local line
 	key=fail
 	command_of "$1" ecmp 8 "$(hosts halves h{0..3} h{12..15})" "$LINKS" -s "$SEED" \
-		-n "$(pick 150 40)" -t "$(pick 30 8)" -T 100
+		-n "$(pick 200 40)" -t "$(pick 40 8)" -T 110
 	say "$1, round $round"
 	RANDOM=$((SEED + round))
 	background "${cmd[@]}" >"$tmp/out" 2>"$tmp/err"

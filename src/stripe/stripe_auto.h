@@ -13,16 +13,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STRIPE_AUTO_SENT 256 /* packets are enough to tell, ... */
-#define STRIPE_AUTO_LOST 100 /* ... if one of so many is lost */
-#define STRIPE_AUTO_ENOUGH                                                                         \
-	8                      /* messages of a kind, or twice as many as go at once, are compared \
-				*/
-#define STRIPE_AUTO_FIRST 256  /* are divided where it helps, ... */
-#define STRIPE_AUTO_MOST  4096 /* ... and after many of these */
-#define STRIPE_AUTO_HOLD  64   /* that are not, after it was of no use; many more at last */
-#define STRIPE_AUTO_FULL  0.8  /* of the own link: there is nothing to gain */
-#define STRIPE_AUTO_GAIN  1.15 /* what it has to gain */
+#define STRIPE_AUTO_SENT   256  /* packets are enough to tell, ... */
+#define STRIPE_AUTO_LOST   400  /* ... if one of so many is lost */
+#define STRIPE_AUTO_ENOUGH 4    /* messages of a kind, or twice as many as go at once */
+#define STRIPE_AUTO_FIRST  256  /* are divided where it helps, ... */
+#define STRIPE_AUTO_MOST   4096 /* ... and after many of these */
+#define STRIPE_AUTO_HOLD   64   /* that are not, after it was of no use; many more at last */
+#define STRIPE_AUTO_FULL   0.8  /* of the own link: there is nothing to gain */
+#define STRIPE_AUTO_GAIN   1.2  /* what it has to gain */
 
 /* Bytes that have arrived, and the time in which there was something under way. */
 struct stripe_auto_pace {
