@@ -317,14 +317,14 @@ static int send_message(struct msg_ep *ep, struct msg_op *op)
 	uint64_t tag = op->tag, len = op->room;
 	uint32_t eager_max = msg_eager_max(ep, op->peer);
 	bool rendezvous = len > eager_max;
-	bool strip = rendezvous && msg_stripe_asks(ep, op->peer, len);
-	bool read = rendezvous && msg_stripe_reads(ep, op->peer, len);
 	const struct msg_rtr *rtr = l ? msg_ledger_next(l, tag, len, rendezvous) : NULL;
 	struct msg_rtr used;
+	bool read;
 	int err;
 
-	op->strip_it = strip;
-	msg_stripe_begun(ep, op);
+	if (rendezvous)
+		msg_stripe_ask(ep, op);
+	read = rendezvous && msg_stripe_reads(ep, op->peer, len);
 	switch (msg_choose(len, eager_max, !ep->conf.write, rtr && !read)) {
 	case MSG_BY_EAGER:
 		err = send_eager(ep, op);

@@ -78,25 +78,18 @@ static bool may_divide(const struct msg_ep *ep, const struct msg_peer *p)
 	       !(ep->conf.stripe_auto && ep->port->connected);
 }
 
-bool msg_stripe_asks(struct msg_ep *ep, uint32_t peer, uint64_t len)
+void msg_stripe_ask(struct msg_ep *ep, struct msg_op *op)
 {
-	struct msg_peer *p = &ep->peers[peer];
 	struct weftdv_rd_stats rd;
 
-	if (!may_divide(ep, p) || len < ep->conf.stripe_min)
-		return false;
-	if (!ep->conf.stripe_auto)
-		return true;
-	return !msg_verbs_dv()->query_rd(ep->qp, &rd) &&
-	       stripe_auto(&ep->crowd, rd.sent, rd.resent, (double)rd.link / 1e9);
-}
-
-void msg_stripe_begun(struct msg_ep *ep, struct msg_op *op)
-{
-	op->posted = ep->conf.stripe_auto && op->room >= ep->conf.stripe_min &&
-				     may_divide(ep, &ep->peers[msg_rdma_peer(op)])
-			     ? util_now_ns()
-			     : 0;
+	if (op->room < ep->conf.stripe_min || !may_divide(ep, &ep->peers[msg_rdma_peer(op)]))
+		return;
+	if (!ep->conf.stripe_auto) {
+		op->strip_it = true;
+	} else if (!msg_verbs_dv()->query_rd(ep->qp, &rd)) {
+		op->strip_it = stripe_auto(&ep->crowd, rd.sent, rd.resent, (double)rd.link / 1e9);
+		op->posted = util_now_ns();
+	}
 }
 
 void msg_stripe_refused(struct msg_ep *ep, struct msg_op *op)
@@ -163,9 +156,8 @@ int msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 	/* Of a message the sender has decided, unless the way there is crowded, too. */
 	if (op->kind == MSG_OP_RECV) {
 		op->strip_it |= op->room >= ep->conf.stripe_min && ep->crowd.left;
-	} else if (op->kind != MSG_OP_SEND && !op->posted) {
-		op->strip_it = msg_stripe_asks(ep, peer, op->room);
-		msg_stripe_begun(ep, op);
+	} else if (op->kind != MSG_OP_SEND && !op->posted && !op->strip_it) {
+		msg_stripe_ask(ep, op);
 	}
 	if (!may_divide(ep, p) || !(op->strip_it || (ep->port->connected && p->paths)))
 		return 0;

@@ -102,11 +102,9 @@ void msg_paths_leave(struct msg_ep *ep, struct msg_paths *paths);
 void msg_paths_free(struct msg_ep *ep, struct msg_paths *paths);
 
 /* ---- msg_stripe.c ---- */
-/* Whether a message, or an operation, of so many bytes is to be divided. To be asked once of each.
- */
-bool msg_stripe_asks(struct msg_ep *ep, uint32_t peer, uint64_t len);
-/* An operation begins that was asked about; it does not after all; all of it has arrived. */
-void msg_stripe_begun(struct msg_ep *ep, struct msg_op *op);
+/* An operation begins: whether it is to be divided, in op->strip_it. Once for each. */
+void msg_stripe_ask(struct msg_ep *ep, struct msg_op *op);
+/* It does not, after all; all of it has arrived. */
 void msg_stripe_refused(struct msg_ep *ep, struct msg_op *op);
 void msg_stripe_arrived(struct msg_ep *ep, const struct msg_op *op);
 /* Whether messages of so many bytes are rather read than written, both ways. */

@@ -1,6 +1,7 @@
 /* What endpoints have done, for people to read: when one is closed, and when a signal asks for it.
  * A signal may come at any time, so its handler only leaves word; the next call of the application
  * that looks for completions finds it. */
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -41,9 +42,9 @@ bool ofi_stats_asked(void)
 
 static int print_ip(char *to, size_t room, const char *before, uint32_t ip)
 {
-	const uint8_t *b = (const uint8_t *)&ip;
+	char text[INET_ADDRSTRLEN];
 
-	return snprintf(to, room, "%s%u.%u.%u.%u", before, b[0], b[1], b[2], b[3]);
+	return snprintf(to, room, "%s%s", before, inet_ntop(AF_INET, &ip, text, sizeof(text)));
 }
 
 static const char *what_paths_are(const struct msg_path_stats *s)

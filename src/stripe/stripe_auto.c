@@ -1,13 +1,16 @@
 #include "stripe_auto.h"
 
-#include <math.h>
-
 #define HOLD_MOST (64 * STRIPE_AUTO_HOLD)
 #define CALM      8 /* times that little was lost, after which the rest is forgotten */
 
 static double rate_of(const struct stripe_auto_pace *p)
 {
 	return p->ns ? (double)p->bytes / (double)p->ns : 0;
+}
+
+static bool are_many(const struct stripe_auto *a)
+{
+	return a->peak > STRIPE_AUTO_MANY;
 }
 
 /* So many tell something: of those that go at once most arrive at the end. */
@@ -29,8 +32,10 @@ static void divide(struct stripe_auto *a)
 /* A span is over. The next one begins at once, or some go undivided. */
 static void judge(struct stripe_auto *a)
 {
+	double gain = are_many(a) ? STRIPE_AUTO_MANY_GAIN : STRIPE_AUTO_GAIN;
+
 	/* Of a span it is not certain that something has arrived by now. */
-	if (a->divided.n && rate_of(&a->divided) < STRIPE_AUTO_GAIN * a->rate) {
+	if (a->divided.n && rate_of(&a->divided) < gain * a->rate) {
 		a->held = a->held ? 2 * a->held : STRIPE_AUTO_HOLD;
 		a->held = a->held < HOLD_MOST ? a->held : HOLD_MOST;
 		a->hold = a->held;
@@ -55,12 +60,22 @@ static void look_from(struct stripe_auto *a, uint64_t sent, uint64_t lost)
 	a->single = (struct stripe_auto_pace){0};
 }
 
+/* A path that something else keeps busy settles for what is left of it, and loses nothing more. */
+static bool is_crowded(const struct stripe_auto *a, uint64_t sent, uint64_t lost, double link)
+{
+	bool lossy = (lost - a->lost) * STRIPE_AUTO_LOST >= sent - a->sent;
+	double full = are_many(a) ? STRIPE_AUTO_MANY_FULL : STRIPE_AUTO_FULL;
+	double rate = rate_of(&a->single);
+
+	if (link <= 0) /* not known */
+		return lossy;
+	return rate < (lossy ? full : STRIPE_AUTO_SLOW) * link;
+}
+
 /* Enough were sent undivided. */
 static void look(struct stripe_auto *a, uint64_t sent, uint64_t lost, double link)
 {
-	bool lossy = (lost - a->lost) * STRIPE_AUTO_LOST >= sent - a->sent;
-
-	if (lossy && rate_of(&a->single) < STRIPE_AUTO_FULL * link) {
+	if (is_crowded(a, sent, lost, link)) {
 		divide(a);
 	} else if (++a->calm >= CALM) {
 		a->calm = 0;
@@ -68,6 +83,7 @@ static void look(struct stripe_auto *a, uint64_t sent, uint64_t lost, double lin
 		a->held /= 2;
 	}
 	look_from(a, sent, lost);
+	a->peak = a->out;
 }
 
 bool stripe_auto(struct stripe_auto *a, uint64_t sent, uint64_t lost, double link)
@@ -82,7 +98,7 @@ bool stripe_auto(struct stripe_auto *a, uint64_t sent, uint64_t lost, double lin
 		a->hold--;
 		look_from(a, sent, lost);
 	} else if (sent - a->sent >= STRIPE_AUTO_SENT && is_enough(a, &a->single)) {
-		look(a, sent, lost, link > 0 ? link : INFINITY);
+		look(a, sent, lost, link);
 	}
 	return a->left;
 }

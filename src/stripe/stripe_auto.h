@@ -1,7 +1,8 @@
 /* Whether messages are worth dividing. Where the network loses more than a few of the packets that
- * take a single path, although the own link has room, it is crowded somewhere; elsewhere nothing
- * changes. Whether it helps is then measured: some messages are divided, and if these do not move
- * faster than the ones before did, it is left alone for a while, which becomes longer each time.
+ * take a single path, although the own link has room, or the path has not half of what the link
+ * has, it is crowded somewhere; elsewhere nothing changes. Whether it helps is then measured: some
+ * messages are divided, and if these do not move faster than the ones before did, it is left alone
+ * for a while, which becomes longer each time.
  *
  * After many divided messages some go undivided, to see whether packets are still lost; the longer
  * they were, the rarer. It is one decision for all peers: divided and undivided messages get into
@@ -20,7 +21,13 @@
 #define STRIPE_AUTO_MOST   4096 /* ... and after many of these */
 #define STRIPE_AUTO_HOLD   64   /* that are not, after it was of no use; many more at last */
 #define STRIPE_AUTO_FULL   0.8  /* of the own link: there is nothing to gain */
+#define STRIPE_AUTO_SLOW   0.5  /* of it, if that is known: also if nothing is lost */
 #define STRIPE_AUTO_GAIN   1.2  /* what it has to gain */
+/* More than so many at once are spread over the network by themselves, and their pace says less:
+ * the last of them have the link alone, and wait for others. */
+#define STRIPE_AUTO_MANY      8
+#define STRIPE_AUTO_MANY_FULL 0.6
+#define STRIPE_AUTO_MANY_GAIN 1.5
 
 /* Bytes that have arrived, and the time in which there was something under way. */
 struct stripe_auto_pace {
