@@ -168,6 +168,7 @@ struct msg_ep {
 	struct ibv_qp_ex *ex; /* the same, if it is RD */
 	uint32_t qkey;
 	uint32_t max_inline;
+	bool late; /* packets are copied when they are under way (msg_tx.c) */
 
 	struct msg_match match[2]; /* untagged, tagged */
 	struct msg_spec_stats spec;

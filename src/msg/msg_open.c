@@ -157,6 +157,7 @@ int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_
 	}
 	if (!err)
 		err = ep->port->open(ep);
+	ep->late = dev->all && ep->port->post_keep;
 	if (!err && conf->wait)
 		err = make_fd(ep);
 	if (!err)

@@ -34,6 +34,10 @@ struct msg_port {
 	 * way: one of those that ways() has made; NULL: the first. 0; -EAGAIN: not to this peer
 	 * now; -ENOBUFS: to nobody now; or it can not be done. */
 	int (*post)(struct msg_ep *ep, uint32_t peer, void *way, struct ibv_send_wr *wr);
+	/* A send from memory that is the caller's again afterwards: what may be needed later is
+	 * copied to `keep`, part of a buffer of the endpoint, while it is under way. NULL, or
+	 * -EOPNOTSUPP: it can not. */
+	int (*post_keep)(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr, void *keep);
 	int (*post_recv)(struct msg_ep *ep, struct ibv_recv_wr *wr);
 
 	/* Fills in paths->way for paths->conf.paths ways to a peer, or fewer, which the conf then

@@ -56,11 +56,10 @@ static void set_data(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
 	ibv_wr_set_inline_data_list(ex, (size_t)wr->num_sge, buf);
 }
 
-static int rd_post(struct msg_ep *ep, uint32_t peer, void *way, struct ibv_send_wr *wr)
+/* All but the end of it. */
+static void build(struct msg_ep *ep, const struct msg_peer *p, void *way, struct ibv_send_wr *wr)
 {
-	struct msg_peer *p = &ep->peers[peer];
 	struct ibv_qp_ex *ex = ep->ex;
-	int err;
 
 	ibv_wr_start(ex);
 	ex->wr_id = wr->wr_id;
@@ -75,9 +74,30 @@ static int rd_post(struct msg_ep *ep, uint32_t peer, void *way, struct ibv_send_
 		ibv_wr_rdma_write_imm(ex, wr->wr.rdma.rkey, wr->wr.rdma.remote_addr, wr->imm_data);
 	ibv_wr_set_ud_addr(ex, way ? way : p->ah, p->addr.qpn, p->addr.qkey);
 	set_data(ex, wr);
-	err = ibv_wr_complete(ex);
+}
+
+static int posted(struct msg_peer *p, int err)
+{
 	p->unsure |= !err;
 	return err == ENOMEM ? -ENOBUFS : -err;
+}
+
+static int rd_post(struct msg_ep *ep, uint32_t peer, void *way, struct ibv_send_wr *wr)
+{
+	struct msg_peer *p = &ep->peers[peer];
+
+	build(ep, p, way, wr);
+	return posted(p, ibv_wr_complete(ep->ex));
+}
+
+static int rd_post_keep(struct msg_ep *ep, uint32_t peer, struct ibv_send_wr *wr, void *keep)
+{
+	struct msg_peer *p = &ep->peers[peer];
+
+	if (!verbs_dv_has(msg_verbs_dv(), complete_keep))
+		return -EOPNOTSUPP;
+	build(ep, p, NULL, wr);
+	return posted(p, msg_verbs_dv()->complete_keep(ep->ex, keep, ep->tx_mr->lkey));
 }
 
 /* ---- paths ---- */
@@ -215,6 +235,7 @@ const struct msg_port msg_port_rd = {
 	.open = rd_open,
 	.close = rd_close,
 	.post = rd_post,
+	.post_keep = rd_post_keep,
 	.post_recv = rd_post_recv,
 	.ways = rd_ways,
 	.ways_free = rd_ways_free,

@@ -66,27 +66,61 @@ static int send_inline(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, in
 	return err;
 }
 
-/* The first free packet, of which so many bytes are filled in; `as` says whose it is. */
+static struct ibv_send_wr tx_wr(const struct msg_tx *tx, struct ibv_sge *sge, int n)
+{
+	return (struct ibv_send_wr){.wr_id = msg_wr_id(tx, MSG_WR_TX),
+				    .sg_list = sge,
+				    .num_sge = n,
+				    .opcode = IBV_WR_SEND,
+				    .send_flags = IBV_SEND_SIGNALED};
+}
+
+/* The first free packet is posted; `as` says whose it is. */
+static void take_tx(struct msg_ep *ep, struct msg_tx as)
+{
+	struct msg_tx *tx = ep->tx_free;
+
+	ep->tx_free = tx->next;
+	as.data = tx->data;
+	*tx = as;
+}
+
+/* The first free packet, of which so many bytes are filled in. */
 static int post_tx(struct msg_ep *ep, void *way, struct msg_tx as, size_t len)
 {
 	struct msg_tx *tx = ep->tx_free;
 	struct ibv_sge sge = {(uintptr_t)tx->data, (uint32_t)len, ep->tx_mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = msg_wr_id(tx, MSG_WR_TX),
-				 .sg_list = &sge,
-				 .num_sge = 1,
-				 .opcode = IBV_WR_SEND,
-				 .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = tx_wr(tx, &sge, 1);
 	int err = post(ep, as.peer, way, &wr);
 
-	if (!err) {
-		ep->tx_free = tx->next;
-		as.data = tx->data;
-		*tx = as;
-	}
+	if (!err)
+		take_tx(ep, as);
 	return err;
 }
 
-static int send_copy(struct msg_ep *ep, uint32_t peer, const struct ibv_sge *buf, int n,
+/* From so many bytes on, to copy what is under way already is worth the longer list. */
+#define LATE_MIN 2048
+
+/* The device sends from where the data is, and the copy is made behind the message's back. Only
+ * where there is a key for all memory. */
+static int send_keep(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, int n,
+		     struct msg_op *report)
+{
+	struct msg_tx *tx = ep->tx_free;
+	struct ibv_send_wr wr = tx_wr(tx, buf, n);
+	int err;
+
+	if (ep->peers[peer].dead)
+		return -EHOSTUNREACH;
+	for (int i = 0; i < n; i++)
+		buf[i].lkey = ep->dev->all->lkey;
+	err = ep->port->post_keep(ep, peer, &wr, tx->data);
+	if (!err)
+		take_tx(ep, (struct msg_tx){.op = report, .peer = peer});
+	return err;
+}
+
+static int send_copy(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, int n, size_t len,
 		     struct msg_op *report)
 {
 	struct msg_tx *tx = ep->tx_free;
@@ -94,6 +128,12 @@ static int send_copy(struct msg_ep *ep, uint32_t peer, const struct ibv_sge *buf
 
 	if (!tx)
 		return -ENOBUFS;
+	if (ep->late && len >= LATE_MIN && n <= MSG_IOV + 1) {
+		int err = send_keep(ep, peer, buf, n, report);
+
+		if (err != -EOPNOTSUPP)
+			return err;
+	}
 	to = tx->data;
 	for (int i = 0; i < n; i++) {
 		memcpy(to, (const void *)(uintptr_t)buf[i].addr, buf[i].length);
@@ -114,7 +154,7 @@ static int send_bytes(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, int
 	for (int i = 0; i < n; i++)
 		len += buf[i].length;
 	return len <= ep->max_inline ? send_inline(ep, peer, buf, n, report)
-				     : send_copy(ep, peer, buf, n, report);
+				     : send_copy(ep, peer, buf, n, len, report);
 }
 
 static struct ibv_sge piece(const void *at, size_t len)

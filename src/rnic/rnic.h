@@ -113,6 +113,7 @@ int rnic_query_path(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn,
 		    struct weftdv_path *path);
 int rnic_query_rd(struct ibv_qp *qp, struct weftdv_rd_stats *stats);
 int rnic_serve_cq(struct ibv_cq *cq, void (*serve)(void *arg), void *arg);
+int rnic_wr_complete_keep(struct ibv_qp_ex *ex, void *keep, uint32_t lkey);
 
 int rnic_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int rnic_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);

@@ -62,6 +62,21 @@ void rnic_swqe_set_ah(struct rnic_swqe *w, const struct rnic_ah *ah, uint32_t qp
 	w->label = ah->label;
 }
 
+void rnic_swqe_keep(struct rnic_swqe *w)
+{
+	uint8_t *to = (uint8_t *)(uintptr_t)w->remote_addr;
+
+	if (!w->keep)
+		return;
+	w->keep = false;
+	for (int i = 0; i < w->num_sge; i++) {
+		memcpy(to, (const void *)(uintptr_t)w->sge[i].addr, w->sge[i].length);
+		to += w->sge[i].length;
+	}
+	w->sge[0] = (struct ibv_sge){w->remote_addr, w->length, w->rkey};
+	w->num_sge = 1;
+}
+
 static int set_ud(struct rnic_swqe *w, const struct ibv_send_wr *wr, bool rd)
 {
 	const struct rnic_ah *ah = (const struct rnic_ah *)wr->wr.ud.ah;

@@ -39,7 +39,7 @@ struct rnic_ah {
 
 struct rnic_swqe {
 	uint64_t wr_id;
-	uint64_t remote_addr;
+	uint64_t remote_addr; /* with `keep`: where a copy is to be made, and its local key */
 	uint64_t compare_add, swap;
 	uint32_t rkey;
 	uint32_t imm;    /* as the application gave it; also the key to invalidate */
@@ -51,6 +51,7 @@ struct rnic_swqe {
 	bool has_msn;
 	bool answered;  /* read or atomic: the response is here */
 	bool inl;       /* the payload follows in place of sge */
+	bool keep;      /* what sge has will be the poster's again: see rnic_swqe_keep */
 	uint8_t status; /* enum ibv_wc_status: a local error that waits for its turn */
 	int num_sge;
 	struct in_addr dst; /* UD, RD */
@@ -258,6 +259,9 @@ int rnic_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 int rnic_sq_check(const struct rnic_qp *qp, enum ibv_wr_opcode op);
 /* Whether the state allows posting to the send queue. 0 or errno. */
 int rnic_may_post(const struct rnic_qp *qp);
+/* The copy is made, if it has not been, and is what is sent from now on. By plain loads: who posts
+ * what is not there gets what memcpy would have given him. */
+void rnic_swqe_keep(struct rnic_swqe *w);
 void rnic_swqe_set_ah(struct rnic_swqe *w, const struct rnic_ah *ah, uint32_t qpn, uint32_t qkey);
 /* Makes what was posted visible and starts it. Engine's lock held. */
 void rnic_sq_publish(struct rnic_qp *qp, uint32_t tail, uint32_t seq);

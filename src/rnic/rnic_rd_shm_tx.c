@@ -136,6 +136,8 @@ static bool grant(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 	i = shm_grant_give(&s->link, &word);
 	if (i < 0)
 		return false;
+	if (m->lane == RNIC_RD_REQ)
+		rnic_swqe_keep(rnic_rd_swqe(m));
 	s->granted[i] = m;
 	m->grant = (uint8_t)(i + 1);
 	return true;

@@ -194,7 +194,7 @@ static int check_built(struct rnic_qp *qp)
 	return 0;
 }
 
-static int wr_complete(struct ibv_qp_ex *ex)
+static int complete(struct ibv_qp_ex *ex, bool keep)
 {
 	struct rnic_qp *qp = of(ex);
 	struct rnic_sq *sq = &qp->sq;
@@ -205,10 +205,32 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	if (!err && sq->build != sq->tail) {
 		rnic_enter(qp->e);
 		rnic_sq_publish(qp, sq->build, sq->build_seq);
+		if (keep)
+			rnic_swqe_keep(sq->cur);
 		rnic_leave(qp->e);
 	}
 	util_unlock(&sq->lock);
 	return err;
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	return complete(ex, false);
+}
+
+/* The rest of a send has no use for where a request goes. */
+int rnic_wr_complete_keep(struct ibv_qp_ex *ex, void *keep, uint32_t lkey)
+{
+	struct rnic_sq *sq = &of(ex)->sq;
+
+	if (!sq->build_err && (sq->build - sq->tail != 1 || sq->cur->opcode != IBV_WR_SEND))
+		sq->build_err = EINVAL;
+	if (!sq->build_err) {
+		sq->cur->keep = !sq->cur->inl;
+		sq->cur->remote_addr = (uintptr_t)keep;
+		sq->cur->rkey = lkey;
+	}
+	return complete(ex, true);
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)

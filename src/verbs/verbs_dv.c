@@ -56,6 +56,11 @@ static int serve_cq(struct ibv_cq *cq, void (*serve)(void *arg), void *arg)
 	return is_weft(cq->context) ? rnic_serve_cq(cq, serve, arg) : EOPNOTSUPP;
 }
 
+static int complete_keep(struct ibv_qp_ex *qp, void *keep, uint32_t lkey)
+{
+	return is_weft(qp->qp_base.context) ? rnic_wr_complete_keep(qp, keep, lkey) : EOPNOTSUPP;
+}
+
 VERBS_EXPORT const struct verbs_dv_ops *weft_dv_ops(void)
 {
 	static const struct verbs_dv_ops ops = {
@@ -67,6 +72,7 @@ VERBS_EXPORT const struct verbs_dv_ops *weft_dv_ops(void)
 		.query_rd = query_rd,
 		.move_mr = move_mr,
 		.serve_cq = serve_cq,
+		.complete_keep = complete_keep,
 	};
 
 	return &ops;

@@ -34,6 +34,12 @@ struct verbs_dv_ops {
 	 * queue, without any lock; it is to poll the queue until that is empty. NULL: no more; then
 	 * it is not being called either, when this returns. 0 or errno. */
 	int (*serve_cq)(struct ibv_cq *cq, void (*serve)(void *arg), void *arg);
+	/* ibv_wr_complete, of one send with a list, after which the memory of the list is the
+	 * caller's again. It is sent from there, as far as that is possible at once, and then
+	 * copied to `keep`, in case that it has to be sent again: that is to be left alone until
+	 * the send completes, has room for all of it, and this key. Without a queue pair of ours,
+	 * ibv_wr_start would not have been possible. */
+	int (*complete_keep)(struct ibv_qp_ex *qp, void *keep, uint32_t lkey);
 };
 
 /* Whether the library that has filled the table knew of this function. */

@@ -78,6 +78,17 @@ void rd_post(struct way *w, enum ibv_wr_opcode op, uint64_t wr_id, size_t off, u
 	CHECK_0(rd_try(w, op, wr_id, off, len, to));
 }
 
+void rd_send_keep(struct way *w, uint64_t wr_id, size_t off, uint32_t len, size_t keep)
+{
+	struct ibv_sge sge[2] = {end_sge(w->from, off, len / 2),
+				 end_sge(w->from, off + len / 2, len - len / 2)};
+
+	begin(w, IBV_WR_SEND, wr_id, 0);
+	ibv_wr_set_ud_addr(w->from->ex, w->ah, w->to.qpn, w->qkey);
+	ibv_wr_set_sge_list(w->from->ex, 2, sge);
+	CHECK_0(rnic_wr_complete_keep(w->from->ex, w->from->buf + keep, w->from->mr->lkey));
+}
+
 void rd_add(struct way *w, uint64_t wr_id, size_t off, size_t to, uint64_t add)
 {
 	struct ibv_qp_ex *ex = w->from->ex;

@@ -23,6 +23,8 @@ void rd_post(struct way *w, enum ibv_wr_opcode op, uint64_t wr_id, size_t off, u
 	     size_t to);
 int rd_try(struct way *w, enum ibv_wr_opcode op, uint64_t wr_id, size_t off, uint32_t len,
 	   size_t to);
+/* A send from `off` after which the memory there is free again, kept at `keep`. */
+void rd_send_keep(struct way *w, uint64_t wr_id, size_t off, uint32_t len, size_t keep);
 void rd_add(struct way *w, uint64_t wr_id, size_t off, size_t to, uint64_t add);
 void rd_cas(struct way *w, uint64_t wr_id, size_t off, size_t to, uint64_t compare, uint64_t swap);
 

@@ -9,12 +9,13 @@
 #define SLOTS    32
 #define SLOT_LEN 32768
 /* The buffer of an end: what it sends from, what it receives into, what the peer writes,
- * what the peer reads, a counter. */
+ * what the peer reads, copies of what is sent, a counter. */
 #define TX_AT    0
 #define RX_AT    (SLOTS * SLOT_LEN)
 #define WRITE_AT (2 * SLOTS * SLOT_LEN)
 #define READ_AT  (3 * SLOTS * SLOT_LEN)
-#define COUNT_AT (4 * SLOTS * SLOT_LEN)
+#define KEEP_AT  (4 * SLOTS * SLOT_LEN)
+#define COUNT_AT (5 * SLOTS * SLOT_LEN)
 #define BUF_LEN  (COUNT_AT + 4096)
 
 enum op { SEND, SEND_IMM, WRITE, WRITE_IMM, READ, ADD, N_OPS };
@@ -113,6 +114,11 @@ static void post_one(struct flow *f, uint32_t slot)
 		f->expect[f->sent % 256].op = q->op;
 		f->expect[f->sent % 256].len = q->len;
 		f->expect[f->sent++ % 256].seed = q->seed;
+	}
+	if (q->op == SEND && util_rand_below(&f->rand, 2)) {
+		rd_send_keep(w, slot, tx, q->len, KEEP_AT + (size_t)slot * SLOT_LEN);
+		memset(f->from->buf + tx, 0xee, q->len);
+		return;
 	}
 	rd_post(w, code[q->op], slot, tx, q->len, WRITE_AT + (size_t)slot * SLOT_LEN);
 }
