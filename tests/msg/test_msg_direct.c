@@ -255,11 +255,11 @@ static void test_at_once(void **state)
 	struct side s;
 
 	side_open(&s, *state);
-	for (int round = 0; round < 5; round++) {
+	for (uint64_t round = 0; round < 5; round++) {
 		for (unsigned int i = 0; i < N; i++)
 			start_recv(&s, &recv[i], s.rx + i * (size_t)LEN, s.peer, i, 0, LEN);
 		meet(&s);
-		fill(s.tx, LEN, (uint64_t)(round + s.me));
+		fill(s.tx, LEN, round + (uint64_t)s.me);
 		for (unsigned int i = 0; i < N; i++)
 			start_send(&s, &send[i], s.tx, i, LEN, MSG_OP_TAGGED);
 		for (unsigned int i = 0; i < N; i++)
@@ -268,11 +268,43 @@ static void test_at_once(void **state)
 		for (unsigned int i = 0; i < N; i++) {
 			finish(&s, &recv[i]);
 			CHECK(!send[i].msg.err && !recv[i].msg.err);
-			check_filled(s.rx + i * (size_t)LEN, LEN, (uint64_t)(round + !s.me));
+			check_filled(s.rx + i * (size_t)LEN, LEN, round + !s.me);
 		}
 		meet(&s);
 	}
 	CHECK(!s.dev->cached || !s.dev->cache.in_use);
+	side_close(&s);
+}
+
+/* A program that uses no buffer twice is left alone after a while. */
+static void test_no_reuse(void **state)
+{
+	enum { N = 32, LEN = 400, ALL = MSG_REUSE_FIRST + MSG_REUSE_WINDOW + 2 * N };
+	struct op send[N], recv[N];
+	struct msg_stats st;
+	struct side s;
+
+	side_open(&s, *state);
+	set_least(&s, 5);
+	for (unsigned int i = 0; i < ALL; i += N) {
+		for (unsigned int k = 0; k < N; k++)
+			start_recv(&s, &recv[k], s.rx + k * (size_t)LEN, s.peer, 1, 0, LEN);
+		meet(&s);
+		for (unsigned int k = 0; k < N; k++)
+			start_send(&s, &send[k], s.tx + (i + k) * (size_t)LEN, 1, LEN,
+				   MSG_OP_TAGGED);
+		for (unsigned int k = 0; k < N; k++) {
+			finish(&s, &send[k]);
+			finish(&s, &recv[k]);
+		}
+	}
+	st = stats(&s);
+	CHECK(!st.direct);
+	if (!s.dev->all && s.dev->cached) {
+		CHECK(st.reuse == MSG_REUSE_RESTS && st.reuse_stops == 1 && st.reuse_rests == 1);
+		CHECK(!st.reuse_bytes && !st.reuse_buffers);
+	}
+	meet(&s);
 	side_close(&s);
 }
 
@@ -413,6 +445,9 @@ static void start_to_nobody(struct side *s, struct op *op)
 	CHECK(!kill(s->child, SIGSTOP));
 	for (unsigned int i = 0; i < UNDER_WAY; i++)
 		try_send(s, &op[i], s->tx + i % 3 * 4096, 1, 3000, MSG_OP_TAGGED);
+	/* What is in shared memory has arrived; what is in the network has not. */
+	if (s->dev->cached && getenv("WEFT_RD_SHM"))
+		CHECK(!op[UNDER_WAY - 1].done && s->dev->cache.in_use);
 }
 
 static void check_let_go(const struct side *s)
@@ -543,6 +578,7 @@ int main(void)
 		cmocka_unit_test_prestate(test_changes, (void *)&always),
 		cmocka_unit_test_prestate(test_allocated, (void *)&always),
 		cmocka_unit_test_prestate(test_at_once, (void *)&always),
+		cmocka_unit_test_prestate(test_no_reuse, (void *)&automatic),
 		cmocka_unit_test_prestate(test_rma, (void *)&automatic),
 		cmocka_unit_test_prestate(test_rma, (void *)&always),
 		cmocka_unit_test_prestate(test_rma, (void *)&never),
