@@ -1,7 +1,8 @@
 /* Work requests out.
  *
  * Packets are short enough to go inline, or are copied into a buffer of the endpoint: nobody waits
- * for their completion, what the peer does about them is what counts. Those that answer a peer can
+ * for their completion, what the peer does about them is what counts. (Except for those whose bytes
+ * stay where they are, msg_direct.c.) Those that answer a peer can
  * not be refused for want of room in the send queue; they wait in line (msg_tx_post), and nothing
  * overtakes them. */
 #include <errno.h>
@@ -85,14 +86,18 @@ static void take_tx(struct msg_ep *ep, struct msg_tx as)
 	*tx = as;
 }
 
-/* The first free packet, of which so many bytes are filled in. */
-static int post_tx(struct msg_ep *ep, void *way, struct msg_tx as, size_t len)
+/* The first free packet, of which so many bytes are filled in, and what is to follow them. */
+static int post_tx(struct msg_ep *ep, void *way, struct msg_tx as, size_t len,
+		   const struct ibv_sge *more)
 {
 	struct msg_tx *tx = ep->tx_free;
-	struct ibv_sge sge = {(uintptr_t)tx->data, (uint32_t)len, ep->tx_mr->lkey};
-	struct ibv_send_wr wr = tx_wr(tx, &sge, 1);
-	int err = post(ep, as.peer, way, &wr);
+	struct ibv_sge sge[2] = {{(uintptr_t)tx->data, (uint32_t)len, ep->tx_mr->lkey}};
+	struct ibv_send_wr wr = tx_wr(tx, sge, more ? 2 : 1);
+	int err;
 
+	if (more)
+		sge[1] = *more;
+	err = post(ep, as.peer, way, &wr);
 	if (!err)
 		take_tx(ep, as);
 	return err;
@@ -131,6 +136,7 @@ static int send_copy(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, int 
 	if (ep->late && len >= LATE_MIN && n <= MSG_IOV + 1) {
 		int err = send_keep(ep, peer, buf, n, report);
 
+		ep->stats.late += !err;
 		if (err != -EOPNOTSUPP)
 			return err;
 	}
@@ -140,7 +146,7 @@ static int send_copy(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, int 
 		to += buf[i].length;
 	}
 	return post_tx(ep, NULL, (struct msg_tx){.op = report, .peer = peer},
-		       (size_t)(to - tx->data));
+		       (size_t)(to - tx->data), NULL);
 }
 
 /* report: whose MSG_WR_OP, or MSG_WR_TX, it is; NULL: nobody's. */
@@ -228,6 +234,14 @@ static void wait_in_line(struct msg_ep *ep, uint32_t peer, struct msg_wait *w)
 	p->last = w;
 }
 
+/* Whether others are to go before. */
+static bool has_to_wait(struct msg_ep *ep, uint32_t peer)
+{
+	if (ep->wait_first != UINT32_MAX)
+		msg_tx_flush(ep);
+	return ep->peers[peer].wait;
+}
+
 int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const struct iovec *iov,
 		unsigned int n_iov, struct msg_op *report)
 {
@@ -235,9 +249,7 @@ int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const
 	struct ibv_sge buf[MSG_PIECES] = {piece(hdr, head(ep, peer, p, hdr))};
 	int n = 1, err;
 
-	if (ep->wait_first != UINT32_MAX)
-		msg_tx_flush(ep);
-	if (ep->peers[peer].wait)
+	if (has_to_wait(ep, peer))
 		return -EAGAIN;
 	for (unsigned int i = 0; i < n_iov; i++)
 		if (iov[i].iov_len)
@@ -245,6 +257,25 @@ int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const
 	err = send_bytes(ep, peer, buf, n, report);
 	if (!err)
 		numbered(ep, peer);
+	return any_room(err);
+}
+
+int msg_tx_direct(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p)
+{
+	struct ibv_sge body = {(uintptr_t)op->iov[0].iov_base, (uint32_t)op->room,
+			       op->hold[0].mr->lkey};
+	struct msg_tx *tx;
+	int err;
+
+	if (has_to_wait(ep, op->peer))
+		return -EAGAIN;
+	tx = ep->tx_free; /* flushing may have taken the last one */
+	if (!tx)
+		return -EAGAIN;
+	err = post_tx(ep, NULL, (struct msg_tx){.op = op, .peer = op->peer},
+		      head(ep, op->peer, p, tx->data), &body);
+	if (!err)
+		numbered(ep, op->peer);
 	return any_room(err);
 }
 
@@ -280,7 +311,7 @@ int msg_tx_finish(struct msg_ep *ep, struct msg_op *op, uint64_t share, struct m
 	if (!tx)
 		return -ENOBUFS;
 	err = post_tx(ep, way, (struct msg_tx){.part = part, .peer = op->peer},
-		      head(ep, op->peer, &p, tx->data));
+		      head(ep, op->peer, &p, tx->data), NULL);
 	op->pending += !err;
 	return err;
 }
@@ -293,6 +324,11 @@ static int local(const struct msg_ep *ep, const struct msg_op *op, uint64_t off,
 {
 	int n = 0;
 
+	if (op->bounce && len) {
+		sge[0] = (struct ibv_sge){(uintptr_t)op->bounce->data + off, (uint32_t)len,
+					  ep->tx_mr->lkey};
+		return 1;
+	}
 	for (unsigned int i = 0; i < op->n_iov && len; i++) {
 		uint64_t part = op->iov[i].iov_len;
 
