@@ -298,6 +298,30 @@ static int miss(struct msg_cache *c, struct msg_span s, bool sure, struct msg_re
 	}
 }
 
+/* Whether what is not found is not there; *out is NULL then. */
+static bool look(struct msg_cache *c, struct msg_span s, struct msg_region **out)
+{
+	bool sure = !hear(c);
+
+	*out = sure ? find(c, s) : NULL;
+	if (*out) {
+		c->stats.hits++;
+		hold(c, *out);
+	}
+	return sure;
+}
+
+int msg_cache_find(struct msg_cache *c, const void *addr, size_t len, struct msg_region **out)
+{
+	struct msg_span s = whole_pages(c, addr, len);
+
+	if (!length(s))
+		return -EINVAL;
+	if (!look(c, s, out))
+		return -EAGAIN;
+	return *out ? 0 : -ENOENT;
+}
+
 int msg_cache_get(struct msg_cache *c, const void *addr, size_t len, struct msg_region **out)
 {
 	struct msg_span s = whole_pages(c, addr, len);
@@ -306,13 +330,9 @@ int msg_cache_get(struct msg_cache *c, const void *addr, size_t len, struct msg_
 
 	if (!length(s))
 		return -EINVAL;
-	sure = !hear(c);
-	*out = sure ? find(c, s) : NULL;
-	if (*out) {
-		c->stats.hits++;
-		hold(c, *out);
+	sure = look(c, s, out);
+	if (*out)
 		return 0;
-	}
 	err = miss(c, s, sure, out);
 	if (!err)
 		c->stats.misses++;
@@ -331,6 +351,14 @@ void msg_cache_put(struct msg_cache *c, struct msg_region *r)
 	}
 	list_add_tail(&r->link, &c->unused);
 	trim(c);
+}
+
+void msg_cache_drop(struct msg_cache *c, const void *addr, size_t len)
+{
+	struct msg_span s = whole_pages(c, addr, len);
+
+	if (length(s))
+		invalidate(c, s);
 }
 
 void msg_cache_flush(struct msg_cache *c)

@@ -89,8 +89,12 @@ void msg_cache_free(struct msg_cache *c);
 
 /* A region that contains [addr, addr + len). -EINVAL: no such memory; else what reg says. */
 int msg_cache_get(struct msg_cache *c, const void *addr, size_t len, struct msg_region **out);
+/* The same, but nothing is registered: -ENOENT there is none. -EAGAIN: that can not be said now. */
+int msg_cache_find(struct msg_cache *c, const void *addr, size_t len, struct msg_region **out);
 void msg_cache_put(struct msg_cache *c, struct msg_region *r);
 
+/* As if this memory had changed. */
+void msg_cache_drop(struct msg_cache *c, const void *addr, size_t len);
 /* Deregisters all that nobody uses. */
 void msg_cache_flush(struct msg_cache *c);
 

@@ -6,8 +6,10 @@
 #include "msg.h"
 #include "msg_adapt.h"
 #include "msg_cache.h"
+#include "msg_costs.h"
 #include "msg_flow.h"
 #include "msg_port.h"
+#include "msg_reuse.h"
 #include "msg_stripe.h"
 #include "msg_verbs.h"
 #include "msg_where.h"
@@ -34,6 +36,11 @@ struct msg_dev {
 	struct util_lock cache_lock;
 	struct msg_cache cache;
 	struct msg_watcher watcher;
+	/* Of short transfers; once they have been measured. */
+	struct util_lock costs_lock;
+	struct msg_costs costs;
+	bool gauged;
+	int costs_err;
 };
 
 struct msg_mem {

@@ -260,20 +260,37 @@ static void got(struct rig *r, struct msg_region *reg, struct msg_span s, bool h
 	mr->refs++;
 }
 
+/* Nothing is registered. */
+static int look(struct rig *r, uint32_t slot, uintptr_t addr, size_t len)
+{
+	uint32_t live = r->live;
+	bool deaf = !r->c.conf.watch || r->busy || r->dead;
+	int err = msg_cache_find(&r->c, (void *)addr, len, &r->held[slot]);
+
+	assert_true(r->live <= live);
+	if (err)
+		assert_int_equal(err, deaf ? -EAGAIN : -ENOENT);
+	return err;
+}
+
 static void get(struct rig *r, uint32_t slot)
 {
 	struct msg_span s = some_pages(r, util_rand_below(&r->rand, 4) ? 5 : 20);
 	uintptr_t skew = util_rand_below(&r->rand, PAGE), cut = util_rand_below(&r->rand, PAGE);
 	size_t len = s.end - s.start - skew;
 	uint64_t hits = r->c.stats.hits;
-	bool hit = expect_hit(r, s), holes = false;
+	bool hit = expect_hit(r, s), holes = false, only_look = !util_rand_below(&r->rand, 4);
 	int err;
 
 	len -= len > cut + PAGE ? cut : 0;
 	for (uint32_t i = page_of(s.start); i < page_of(s.end); i++)
 		holes |= r->hole[i];
-	err = msg_cache_get(&r->c, (void *)(s.start + skew), len, &r->held[slot]);
-	if (err) {
+	err = only_look ? look(r, slot, s.start + skew, len)
+			: msg_cache_get(&r->c, (void *)(s.start + skew), len, &r->held[slot]);
+	if (err && only_look) {
+		r->held[slot] = NULL;
+		assert_false(hit);
+	} else if (err) {
 		r->held[slot] = NULL;
 		assert_false(hit);
 		switch (err) {
@@ -445,6 +462,27 @@ static void test_basics(void **state)
 	rig_free(&r);
 }
 
+/* What is dropped is found no more, and nothing else is gone. */
+static void test_drop(void **state)
+{
+	static struct rig r;
+	struct msg_region *reg;
+
+	(void)state;
+	plain(&r, 8, PAGES * PAGE);
+	assert_int_equal(msg_cache_find(&r.c, (void *)BASE, 0, &reg), -EINVAL);
+	assert_int_equal(msg_cache_find(&r.c, (void *)BASE, 1, &reg), -ENOENT);
+	assert_false(touch(&r, 3, 4));
+	assert_false(touch(&r, 8, 1));
+	msg_cache_drop(&r.c, (void *)(BASE + 3 * PAGE), 1);
+	msg_cache_drop(&r.c, (void *)(BASE + 20 * PAGE), 10 * PAGE);
+	msg_cache_drop(&r.c, (void *)BASE, 0);
+	assert_int_equal(r.live, 1);
+	assert_int_equal(msg_cache_find(&r.c, (void *)(BASE + 3 * PAGE), 1, &reg), -ENOENT);
+	assert_true(touch(&r, 8, 1));
+	rig_free(&r);
+}
+
 /* Blocks that share a page with their neighbours: what is registered stays in proportion, and
  * the second time all are there. */
 static void test_blocks(void **state)
@@ -528,9 +566,10 @@ static void test_off(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_basics), cmocka_unit_test(test_blocks),
-		cmocka_unit_test(test_limits), cmocka_unit_test(test_in_use),
-		cmocka_unit_test(test_off),    cmocka_unit_test(test_model),
+		cmocka_unit_test(test_basics), cmocka_unit_test(test_drop),
+		cmocka_unit_test(test_blocks), cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_in_use), cmocka_unit_test(test_off),
+		cmocka_unit_test(test_model),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
