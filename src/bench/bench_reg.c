@@ -128,7 +128,7 @@ static void head(const struct bench_opts *opts)
 		return;
 	printf("# registering memory, and a copy of it, medians; first: memory that was never "
 	       "touched\n#%-9s %8s",
-	       "#bytes", "times");
+	       "bytes", "times");
 	for (int i = 0; i < WHATS; i++)
 		printf(" %12s", names[i]);
 	printf("  [usec]\n");

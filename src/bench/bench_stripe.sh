@@ -21,6 +21,8 @@ SEED=1 # of random orders and of links that fail
 
 # shellcheck source=src/bench/bench_lib.sh
 . "$top/src/bench/bench_lib.sh"
+# shellcheck source=src/bench/bench_table.sh
+. "$top/src/bench/bench_table.sh"
 # shellcheck source=src/bench/bench_stripe_lib.sh
 . "$top/src/bench/bench_stripe_lib.sh"
 # shellcheck source=src/bench/bench_stripe_time.sh
@@ -98,6 +100,9 @@ cleanup() {
 trap cleanup EXIT
 trap 'cleanup; exit 130' INT
 trap 'cleanup; exit 143' TERM
+# For bench_table.sh.
+# shellcheck disable=SC2034
+series=stripe varies=policy compared="$policies $ours" facts="\"link_MBps\": $(link_MBps), \"mtu\": $MTU, "
 out=${out:-$tmp}
 mkdir -p "$out" || exit 1
 
