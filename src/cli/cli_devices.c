@@ -79,6 +79,7 @@ static void add_software(json_t *list)
 	entry = json_pack("{s:s, s:s, s:o, s:o}", "name", dev->ibv.name, "kind", "software", "guid",
 			  guid_string(rnic_device_guid(&dev->ibv)), "gids", gids(dev));
 	add_port(entry, dev);
+	json_object_set_new(entry, "costs", cli_facts_costs(dev->ibv.name));
 	json_array_append_new(list, entry);
 }
 
@@ -118,9 +119,10 @@ static void add_hardware(json_t *list)
 		return;
 	devices = v.get_device_list(&n);
 	for (int i = 0; devices && i < n; i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", devices[i]->name,
-						      "kind", "hardware", "guid",
-						      guid_string(v.get_device_guid(devices[i]))));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:o}", "name",
+						      devices[i]->name, "kind", "hardware", "guid",
+						      guid_string(v.get_device_guid(devices[i])),
+						      "costs", cli_facts_costs(devices[i]->name)));
 	if (devices)
 		v.free_device_list(devices);
 	dlclose(v.handle);

@@ -7,8 +7,11 @@
 
 #include <jansson.h>
 
-/* [{name, kind: "software"|"hardware", state, guid, lid?, gids?, error?}] */
+/* [{name, kind: "software"|"hardware", state, guid, lid?, gids?, error?, costs}] */
 json_t *cli_facts_devices(void);
+
+/* {needed, kept, sizes: [{bytes, register_ns, copy_ns, overhead_ns, uses or null}]} or {error} */
+json_t *cli_facts_costs(const char *device);
 
 /* [{name, role, path or null}] */
 json_t *cli_facts_libraries(void);

@@ -11,7 +11,9 @@ static const char help[] =
 	"\n"
 	"Shows the devices that verbs programs will see, the libraries in use, what the\n"
 	"kernel offers, which MPIs are here and how they reach Weft, every tunable with its\n"
-	"value, and what is missing and how to get it.\n"
+	"value, and what is missing and how to get it. For each device it measures what copies\n"
+	"and registrations cost, by size, and from how many uses of a buffer on it is worth\n"
+	"registering (FI_WEFT_REUSE).\n"
 	"\n"
 	"Options:\n"
 	"  -j, --json  print one JSON object instead of text\n"
@@ -36,6 +38,42 @@ static long long number(const json_t *object, const char *key)
 	return json_integer_value(json_object_get(object, key));
 }
 
+static void print_us(const json_t *m, const char *key)
+{
+	const json_t *ns = json_object_get(m, key);
+
+	if (json_is_number(ns))
+		printf(" %8.3f us", json_number_value(ns) / 1e3);
+	else
+		printf(" %11s", "-");
+}
+
+/* Table 5.3 of the thesis, for this machine, and what it comes from. */
+static void print_costs(const json_t *costs)
+{
+	json_t *m;
+	size_t i;
+
+	if (!json_object_get(costs, "sizes"))
+		return;
+	printf("           Memory %s registered%s; what a short transfer costs:\n",
+	       json_is_true(json_object_get(costs, "needed")) ? "has to be"
+							      : "need not be (but could be)",
+	       json_is_true(json_object_get(costs, "kept")) ? " once" : " for each transfer");
+	printf("           %7s %11s %11s %11s %s\n", "bytes", "register R", "copy C", "overhead V",
+	       "uses n > R/(C-V)");
+	json_array_foreach (json_object_get(costs, "sizes"), i, m) {
+		printf("           %7lld", number(m, "bytes"));
+		print_us(m, "register_ns");
+		print_us(m, "copy_ns");
+		print_us(m, "overhead_ns");
+		if (json_is_integer(json_object_get(m, "uses")))
+			printf(" %lld\n", number(m, "uses"));
+		else
+			printf(" never\n");
+	}
+}
+
 static void print_device(const json_t *dev)
 {
 	const json_t *lid = json_object_get(dev, "lid");
@@ -53,6 +91,7 @@ static void print_device(const json_t *dev)
 	json_array_foreach (json_object_get(dev, "gids"), i, gid)
 		printf("           GID %lld: %s on %s, MTU %lld\n", number(gid, "index"),
 		       text(gid, "gid"), text(gid, "netdev"), number(gid, "mtu"));
+	print_costs(json_object_get(dev, "costs"));
 }
 
 /* Words up to column 80, each line indented. */

@@ -27,6 +27,7 @@
 #include "stripe.h"
 #include "util_list.h"
 #include "msg_match.h"
+#include "msg_reuse.h"
 #include "msg_spec.h"
 
 #define MSG_IOV 4
@@ -35,6 +36,7 @@ struct ibv_mr;
 struct msg_dev;
 struct msg_mem;
 struct msg_region;
+struct msg_tx;
 struct msg_early; /* a message that no receive was there for */
 struct msg_ep;
 
@@ -114,6 +116,8 @@ struct msg_op {
 	bool strip_it;           /* it is to be divided */
 	struct msg_share *share; /* of a receive: what has come over each path; NULL: nothing has */
 	struct msg_hold hold[MSG_IOV];
+	struct msg_tx *bounce; /* a read or a write: by way of it; NULL: straight */
+	bool asked;            /* whether it could go straight: no */
 };
 
 /* A receive of many messages (MSG_OP_MULTI): iov[0] is filled with them, one behind the other,
@@ -149,6 +153,14 @@ struct msg_atomic_job {
 	const void *operand, *compare;
 };
 
+/* Whether short transfers go straight from the application's memory, where a device has to have it
+ * registered. */
+enum msg_reusing {
+	MSG_REUSE_AUTO, /* from buffers that are used often enough */
+	MSG_REUSE_YES,  /* from all */
+	MSG_REUSE_NO,
+};
+
 struct msg_ep_conf {
 	struct stripe_conf stripe; /* of long messages; no policy: over one path */
 	bool stripe_auto;          /* only where a single path is crowded */
@@ -165,6 +177,8 @@ struct msg_ep_conf {
 	bool write;     /* the sender writes long messages, rather than the receiver reads */
 	bool speculate; /* receives of long messages are told to the sender in advance, ... */
 	uint32_t usage; /* ... as long as so many percent of that is used; 0: always */
+	enum msg_reusing reuse;
+	uint32_t reuse_part; /* often enough: percent of what is worth registering; 0: 25 */
 	void (*done)(void *arg, struct msg_op *op);
 	/* 0 or -errno. Called with the lock held. NULL: there are no atomic operations. */
 	int (*atomic)(const struct msg_atomic_job *job);
@@ -184,6 +198,12 @@ struct msg_stats {
 	uint64_t reads, writes, atomics;
 	uint64_t cache_hits, cache_misses; /* of the device, whoever has used it */
 	uint64_t packets, resent;          /* of RD over UDP */
+	/* Copies that were saved by memory that is registered, and their bytes; the table of
+	 * buffers (msg_reuse.h), if there is one, and what it takes. */
+	uint64_t direct, direct_bytes;
+	enum msg_reuse_state reuse;
+	uint32_t reuse_buffers, reuse_frequent;
+	uint64_t reuse_bytes, reuse_stops, reuse_rests;
 };
 
 enum msg_transport {
@@ -203,10 +223,12 @@ struct msg_dev_conf {
 	enum msg_transport transport;
 	enum msg_caching cache; /* of registrations */
 	/* Local memory is registered piece by piece, even where one registration could cover all of
-	 * it, as it has to be elsewhere. For tests. */
+	 * it, as it has to be elsewhere. For tests, and to measure what that costs. */
 	bool piecewise;
 };
 
+/* Where Weft's libibverbs.so.1 is, if it does not stand beside this code; before all else. */
+void msg_verbs_at(const char *path);
 /* 0 or -errno. */
 int msg_dev_open_conf(const struct msg_dev_conf *conf, struct msg_dev **out);
 /* A device by its name, or NULL; all else as it comes. */

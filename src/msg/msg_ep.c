@@ -54,6 +54,8 @@ static int status_errno(enum ibv_wc_status status)
 static void packet_sent(struct msg_ep *ep, struct msg_op *op, int err)
 {
 	op->len = op->room;
+	if (op->id) /* it was not copied */
+		msg_direct_end(ep, op);
 	msg_done(ep, op, err);
 }
 
@@ -292,6 +294,8 @@ static void start(struct msg_op *op)
 	op->ask = (struct msg_ask){0};
 	memset(&op->recv, 0, sizeof(op->recv));
 	memset(op->hold, 0, sizeof(op->hold));
+	op->bounce = NULL;
+	op->asked = false;
 	list_init(&op->link);
 }
 
@@ -299,8 +303,15 @@ static int send_eager(struct msg_ep *ep, struct msg_op *op)
 {
 	bool report = op->flags & MSG_OP_DELIVER && !(op->flags & MSG_OP_INJECT);
 	struct msg_pkt p = msg_head(op, MSG_EAGER);
-	int err = msg_tx_send(ep, op->peer, &p, op->iov, op->n_iov, report ? op : NULL);
+	int err;
 
+	if (msg_direct_send(ep, op, &p, &err)) {
+		report = true;
+	} else {
+		err = msg_tx_send(ep, op->peer, &p, op->iov, op->n_iov, report ? op : NULL);
+		if (err)
+			msg_direct_refused(ep, op);
+	}
 	if (err)
 		return err;
 	ep->stats.eager++;
@@ -506,6 +517,12 @@ void msg_ep_stats(struct msg_ep *ep, struct msg_stats *out)
 	out->rtr_stale = ep->spec.stale;
 	out->stops = ep->adapt.stops;
 	out->resumptions = ep->adapt.resumptions;
+	out->reuse = ep->reuse.state;
+	out->reuse_buffers = ep->reuse.n;
+	out->reuse_frequent = ep->reuse.frequent;
+	out->reuse_bytes = msg_reuse_bytes(&ep->reuse);
+	out->reuse_stops = ep->reuse.stops;
+	out->reuse_rests = ep->reuse.rests;
 	if (ep->port->stats)
 		ep->port->stats(ep, out);
 	util_unlock(&ep->lock);

@@ -64,6 +64,9 @@ void msg_mem_open(struct msg_dev *dev, enum msg_caching caching);
 void msg_mem_close(struct msg_dev *dev);
 /* Memory for a message, until it is released. write: by whoever it is. */
 int msg_hold(struct msg_dev *dev, void *addr, size_t len, bool write, struct msg_hold *h);
+/* The same, of the cache, which there is; with all rights. make: if need be. 0; 1: it is not kept,
+ * but for this use; or -errno, as msg_cache_get() or msg_cache_find() have it. */
+int msg_hold_kept(struct msg_dev *dev, void *addr, size_t len, bool make, struct msg_hold *h);
 void msg_release(struct msg_dev *dev, struct msg_hold *h);
 /* What is held goes on to be known to peers, but what they write there goes to other memory of the
  * same length. 0 or an error, and nothing is changed: -EBUSY something was written, -EOPNOTSUPP the
@@ -179,6 +182,7 @@ struct msg_ep {
 	struct msg_match match[2]; /* untagged, tagged */
 	struct msg_spec_stats spec;
 	struct msg_adapt adapt;
+	struct msg_reuse reuse; /* off until it is needed */
 	struct msg_stats stats;
 
 	uint8_t *rx; /* receive buffers, ... */
@@ -252,6 +256,8 @@ void msg_id_move(struct msg_ep *ep, struct msg_op *from, struct msg_op *to);
  * when it has arrived; NULL: nobody is. 0, -EAGAIN or another error. */
 int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const struct iovec *iov,
 		unsigned int n_iov, struct msg_op *report);
+/* The same, of a send whose only piece is held. It is told when it has arrived. */
+int msg_tx_direct(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p);
 /* That a part of an operation is over, over this path; not in order with others. */
 int msg_tx_finish(struct msg_ep *ep, struct msg_op *op, uint64_t share, struct msg_part *part,
 		  void *way);
@@ -297,6 +303,19 @@ int msg_expose(struct msg_ep *ep, struct msg_op *op, bool write, uint64_t len, s
 void msg_unexpose(struct msg_ep *ep, struct msg_op *op);
 /* Makes it known to the own device, where that is needed. Until msg_unexpose. */
 int msg_hold_local(struct msg_ep *ep, struct msg_op *op);
+
+/* ---- msg_direct.c: short transfers without a copy ---- */
+/* False: it is to be copied. */
+bool msg_direct_send(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p, int *err);
+/* A send that was to be copied was refused. */
+void msg_direct_refused(struct msg_ep *ep, const struct msg_op *op);
+/* One that was not copied is over. */
+void msg_direct_end(struct msg_ep *ep, struct msg_op *op);
+/* What a read or a write of a peer's memory needs, if it is a short one: its own is held, or it has
+ * a buffer of the endpoint. -ENOBUFS: there is none now. */
+int msg_direct_rma(struct msg_ep *ep, struct msg_op *op);
+/* Gives that back. */
+void msg_direct_back(struct msg_ep *ep, struct msg_op *op);
 
 /* ---- msg_read.c: the receiver reads ---- */
 int msg_read_announce(struct msg_ep *ep, struct msg_op *op);

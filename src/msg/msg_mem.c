@@ -111,6 +111,25 @@ int msg_hold(struct msg_dev *dev, void *addr, size_t len, bool write, struct msg
 	return 0;
 }
 
+int msg_hold_kept(struct msg_dev *dev, void *addr, size_t len, bool make, struct msg_hold *h)
+{
+	bool kept = false;
+	int err;
+
+	util_lock(&dev->cache_lock);
+	err = make ? msg_cache_get(&dev->cache, addr, len, &h->region)
+		   : msg_cache_find(&dev->cache, addr, len, &h->region);
+	if (!err)
+		kept = h->region->kept;
+	util_unlock(&dev->cache_lock);
+	if (err) {
+		h->region = NULL;
+		return err;
+	}
+	h->mr = h->region->mr;
+	return kept ? 0 : 1;
+}
+
 void msg_release(struct msg_dev *dev, struct msg_hold *h)
 {
 	if (h->region) {

@@ -60,7 +60,7 @@ static int make_buffers(struct msg_ep *ep)
 	ep->rx_mr = ibv_reg_mr_iova2(ep->dev->pd, ep->rx, n * ep->rx_size, (uintptr_t)ep->rx,
 				     IBV_ACCESS_LOCAL_WRITE);
 	ep->tx_mr = ibv_reg_mr_iova2(ep->dev->pd, ep->tx_data, ep->conf.depth * ep->rx_size,
-				     (uintptr_t)ep->tx_data, 0);
+				     (uintptr_t)ep->tx_data, IBV_ACCESS_LOCAL_WRITE);
 	return ep->rx_mr && ep->tx_mr ? 0 : -errno;
 }
 
@@ -120,6 +120,7 @@ static void destroy(struct msg_ep *ep)
 	msg_strips_free(ep);
 	msg_peers_free(ep);
 	msg_live_close(ep->live);
+	msg_reuse_free(&ep->reuse);
 	free(ep->rx);
 	free(ep->idle);
 	free(ep->tx);

@@ -35,6 +35,7 @@ void msg_unexpose(struct msg_ep *ep, struct msg_op *op)
 	for (unsigned int i = 0; i < MSG_IOV; i++)
 		if (op->hold[i].mr)
 			msg_release(ep->dev, &op->hold[i]);
+	msg_direct_back(ep, op);
 }
 
 /* It has an id meanwhile, so that msg_ep_close finds it. */
@@ -43,7 +44,10 @@ int msg_hold_local(struct msg_ep *ep, struct msg_op *op)
 	bool write = op->kind == MSG_OP_RECV || op->kind == MSG_OP_READ;
 	int err = ep->dev->all || op->id ? 0 : msg_id_new(ep, op);
 
-	for (unsigned int i = 0; i < op->n_iov && !ep->dev->all && !err; i++)
+	if (ep->dev->all || err)
+		return err;
+	err = msg_direct_rma(ep, op);
+	for (unsigned int i = 0; i < op->n_iov && !op->bounce && !err; i++)
 		if (op->iov[i].iov_len && !op->hold[i].mr)
 			err = msg_hold(ep->dev, op->iov[i].iov_base, op->iov[i].iov_len, write,
 				       &op->hold[i]);
@@ -57,6 +61,8 @@ static void ended(struct msg_ep *ep, struct msg_op *op)
 		msg_stripe_end(ep, op);
 	}
 	if (!ep->dev->all) {
+		if (op->bounce && op->kind == MSG_OP_READ && !op->err)
+			msg_scatter(op, op->bounce->data, op->len);
 		msg_unexpose(ep, op);
 		msg_id_free(ep, op);
 	}
@@ -82,6 +88,10 @@ bool msg_rdma_go_on(struct msg_ep *ep, struct msg_op *op)
 	int err = op->err ? op->err : msg_tx_rdma(ep, op);
 
 	if (err == -EAGAIN || err == -ENOBUFS) {
+		/* Whose peer has no room keeps nothing from others, as long as nothing of it is
+		 * under way. */
+		if (err == -EAGAIN && !op->len && !op->pending && !op->strip)
+			msg_direct_back(ep, op);
 		list_add_tail(&op->link, &ep->stalled);
 		return err == -ENOBUFS;
 	}

@@ -1,7 +1,8 @@
 /* Work requests out.
  *
  * Packets are short enough to go inline, or are copied into a buffer of the endpoint: nobody waits
- * for their completion, what the peer does about them is what counts. Those that answer a peer can
+ * for their completion, what the peer does about them is what counts. (Except for those whose bytes
+ * stay where they are, msg_direct.c.) Those that answer a peer can
  * not be refused for want of room in the send queue; they wait in line (msg_tx_post), and nothing
  * overtakes them. */
 #include <errno.h>
@@ -66,18 +67,23 @@ static int send_inline(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, in
 	return err;
 }
 
-/* The first free packet, of which so many bytes are filled in; `as` says whose it is. */
-static int post_tx(struct msg_ep *ep, void *way, struct msg_tx as, size_t len)
+/* The first free packet, of which so many bytes are filled in, and what is to follow them; `as`
+ * says whose it is. */
+static int post_tx(struct msg_ep *ep, void *way, struct msg_tx as, size_t len,
+		   const struct ibv_sge *more)
 {
 	struct msg_tx *tx = ep->tx_free;
-	struct ibv_sge sge = {(uintptr_t)tx->data, (uint32_t)len, ep->tx_mr->lkey};
+	struct ibv_sge sge[2] = {{(uintptr_t)tx->data, (uint32_t)len, ep->tx_mr->lkey}};
 	struct ibv_send_wr wr = {.wr_id = msg_wr_id(tx, MSG_WR_TX),
-				 .sg_list = &sge,
-				 .num_sge = 1,
+				 .sg_list = sge,
+				 .num_sge = more ? 2 : 1,
 				 .opcode = IBV_WR_SEND,
 				 .send_flags = IBV_SEND_SIGNALED};
-	int err = post(ep, as.peer, way, &wr);
+	int err;
 
+	if (more)
+		sge[1] = *more;
+	err = post(ep, as.peer, way, &wr);
 	if (!err) {
 		ep->tx_free = tx->next;
 		as.data = tx->data;
@@ -100,7 +106,7 @@ static int send_copy(struct msg_ep *ep, uint32_t peer, const struct ibv_sge *buf
 		to += buf[i].length;
 	}
 	return post_tx(ep, NULL, (struct msg_tx){.op = report, .peer = peer},
-		       (size_t)(to - tx->data));
+		       (size_t)(to - tx->data), NULL);
 }
 
 /* report: whose MSG_WR_OP, or MSG_WR_TX, it is; NULL: nobody's. */
@@ -188,6 +194,14 @@ static void wait_in_line(struct msg_ep *ep, uint32_t peer, struct msg_wait *w)
 	p->last = w;
 }
 
+/* Whether others are to go before. */
+static bool has_to_wait(struct msg_ep *ep, uint32_t peer)
+{
+	if (ep->wait_first != UINT32_MAX)
+		msg_tx_flush(ep);
+	return ep->peers[peer].wait;
+}
+
 int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const struct iovec *iov,
 		unsigned int n_iov, struct msg_op *report)
 {
@@ -195,9 +209,7 @@ int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const
 	struct ibv_sge buf[MSG_PIECES] = {piece(hdr, head(ep, peer, p, hdr))};
 	int n = 1, err;
 
-	if (ep->wait_first != UINT32_MAX)
-		msg_tx_flush(ep);
-	if (ep->peers[peer].wait)
+	if (has_to_wait(ep, peer))
 		return -EAGAIN;
 	for (unsigned int i = 0; i < n_iov; i++)
 		if (iov[i].iov_len)
@@ -205,6 +217,25 @@ int msg_tx_send(struct msg_ep *ep, uint32_t peer, const struct msg_pkt *p, const
 	err = send_bytes(ep, peer, buf, n, report);
 	if (!err)
 		numbered(ep, peer);
+	return any_room(err);
+}
+
+int msg_tx_direct(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *p)
+{
+	struct ibv_sge body = {(uintptr_t)op->iov[0].iov_base, (uint32_t)op->room,
+			       op->hold[0].mr->lkey};
+	struct msg_tx *tx;
+	int err;
+
+	if (has_to_wait(ep, op->peer))
+		return -EAGAIN;
+	tx = ep->tx_free; /* flushing may have taken the last one */
+	if (!tx)
+		return -EAGAIN;
+	err = post_tx(ep, NULL, (struct msg_tx){.op = op, .peer = op->peer},
+		      head(ep, op->peer, p, tx->data), &body);
+	if (!err)
+		numbered(ep, op->peer);
 	return any_room(err);
 }
 
@@ -240,7 +271,7 @@ int msg_tx_finish(struct msg_ep *ep, struct msg_op *op, uint64_t share, struct m
 	if (!tx)
 		return -ENOBUFS;
 	err = post_tx(ep, way, (struct msg_tx){.part = part, .peer = op->peer},
-		      head(ep, op->peer, &p, tx->data));
+		      head(ep, op->peer, &p, tx->data), NULL);
 	op->pending += !err;
 	return err;
 }
@@ -253,6 +284,11 @@ static int local(const struct msg_ep *ep, const struct msg_op *op, uint64_t off,
 {
 	int n = 0;
 
+	if (op->bounce && len) {
+		sge[0] = (struct ibv_sge){(uintptr_t)op->bounce->data + off, (uint32_t)len,
+					  ep->tx_mr->lkey};
+		return 1;
+	}
 	for (unsigned int i = 0; i < op->n_iov && len; i++) {
 		uint64_t part = op->iov[i].iov_len;
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "util_log.h"
+#include "msg.h"
 
 /* The header wraps these in macros. */
 #undef ibv_reg_mr
@@ -103,10 +104,17 @@ static void *open_beside(void)
 	return lib;
 }
 
+static char told[PATH_MAX];
+
+void msg_verbs_at(const char *path)
+{
+	snprintf(told, sizeof(told), "%s", path);
+}
+
 static void load(void)
 {
 	const struct verbs_dv_ops *(*ops)(void);
-	void *lib = open_beside();
+	void *lib = *told ? dlopen(told, RTLD_NOW | RTLD_LOCAL) : open_beside();
 
 	if (!lib)
 		return;

@@ -67,6 +67,8 @@ struct ofi_conf {
 	struct msg_dev_conf dev;
 	uint32_t eager_max, eager_far, rx_buffers, depth;
 	bool write, speculate;
+	enum msg_reusing reuse;
+	uint32_t reuse_part;
 	unsigned int stats; /* enum ofi_stats */
 	uint32_t usage;
 	uint64_t linger; /* ns */

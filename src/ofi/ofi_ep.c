@@ -227,6 +227,8 @@ static int enable(struct ofi_ep *ep)
 				   .write = ofi_conf.write,
 				   .speculate = ofi_conf.speculate,
 				   .usage = ofi_conf.usage,
+				   .reuse = ofi_conf.reuse,
+				   .reuse_part = ofi_conf.reuse_part,
 				   .stripe = ofi_conf.stripe,
 				   .stripe_auto = ofi_conf.stripe_auto,
 				   .stripe_min = ofi_conf.stripe_min,

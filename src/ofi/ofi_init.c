@@ -114,7 +114,10 @@ static void read_tunables(void)
 	ofi_conf = (struct ofi_conf){
 		.dev = {.name = util_tune_str(&ofi_tunables[OFI_TUNE_DEVICE]),
 			.transport = util_tune_enum(&ofi_tunables[OFI_TUNE_TRANSPORT]),
-			.cache = util_tune_enum(&ofi_tunables[OFI_TUNE_CACHE])},
+			.cache = util_tune_enum(&ofi_tunables[OFI_TUNE_CACHE]),
+			.piecewise = util_tune_enum(&ofi_tunables[OFI_TUNE_LOCAL]) == 1},
+		.reuse = util_tune_enum(&ofi_tunables[OFI_TUNE_REUSE]),
+		.reuse_part = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_REUSE_PART]),
 		.eager_max = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_EAGER]),
 		.eager_far = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_EAGER_REMOTE]),
 		.rx_buffers = (uint32_t)util_tune_uint(&ofi_tunables[OFI_TUNE_RX_BUFFERS]),

@@ -20,6 +20,33 @@ const struct util_tunable ofi_tunables[] = {
 			    .choices = "auto|on|off",
 			    .help = "Whether registrations of memory are kept for later transfers. "
 				    "auto: where registering takes longer than looking it up."},
+	[OFI_TUNE_LOCAL] =
+		{.name = "FI_WEFT_LOCAL",
+		 .type = UTIL_TUNE_ENUM,
+		 .def = "auto",
+		 .choices = "auto|pieces",
+		 .help = "What the device may use of the process' own memory. auto: all of it, "
+			 "where one registration can cover that (Weft's own device), else what is "
+			 "registered piece by piece. pieces: always so; to measure and to test."},
+	[OFI_TUNE_REUSE] =
+		{.name = "FI_WEFT_REUSE",
+		 .type = UTIL_TUNE_ENUM,
+		 .def = "auto",
+		 .choices = "auto|yes|no",
+		 .help = "Where memory has to be registered piece by piece: whether short "
+			 "messages, "
+			 "reads and writes use the application's buffer directly, rather than "
+			 "copies. auto: buffers that are used so often that it pays, as measured "
+			 "('weft info' shows it); programs that do not reuse buffers are left "
+			 "alone. yes: all buffers. no: none."},
+	[OFI_TUNE_REUSE_PART] =
+		{.name = "FI_WEFT_REUSE_PART",
+		 .type = UTIL_TUNE_UINT,
+		 .def = "25",
+		 .min = 1,
+		 .max = 100,
+		 .help = "How many percent of the uses that make it pay a buffer must have had "
+			 "until it is used directly."},
 	[OFI_TUNE_EAGER] = {.name = "FI_WEFT_EAGER",
 			    .type = UTIL_TUNE_UINT,
 			    .def = "8k",
@@ -162,8 +189,9 @@ const struct util_tunable ofi_tunables[] = {
 		 .choices = "no|yes|usr1|usr2",
 		 .help = "Print what an endpoint has done, to standard error: messages "
 			 "by protocol, what became of those that receives had announced, "
-			 "packets sent again, registrations, and if messages are divided for each "
-			 "path the bytes, the "
+			 "packets sent again, registrations, copies that were saved "
+			 "(FI_WEFT_REUSE), and if messages are divided for each path the bytes, "
+			 "the "
 			 "bandwidth while something was under way on it, and the weight. "
 			 "yes: when it is closed. "
 			 "usr1, usr2: then, and whenever the process gets SIGUSR1 or "

@@ -17,6 +17,7 @@ for part in Devices Libraries Machine Programs Tunables Missing; do
 	check_has "$out" "$part"
 done
 check_has "$out" "weft0"
+check_has "$out" "uses n > R/(C-V)"
 
 info_json "$WEFT" info
 check_code 0
@@ -32,6 +33,21 @@ check_eq "$(json '[.tunables[] | select(.help == "" or .type == "")] | length')"
 check_eq "$(json '[.tunables[] | select(.error != null)] | length')" 0
 check_eq "$(json '.tunables[] | select(.name == "WEFT_LOG") | [.value, .default, .set] | tostring')" \
 	'["warn","warn",false]'
+
+# What copies and registrations cost, and what follows from that; as the tunables want it.
+worth='[.devices[0].costs.sizes[] | select(.uses != null) |
+	select(.uses > .register_ns / (.copy_ns - .overhead_ns) | not)] | length'
+check_eq "$(json '.devices[0].costs.needed')" false
+check_eq "$(json '.devices[0].costs.sizes | map(.bytes) | [.[0], .[-1], length] | tostring')" '[64,65536,11]'
+check_eq "$(json '[.devices[0].costs.sizes[] | select(.copy_ns <= 0)] | length')" 0
+check_eq "$(json "$worth")" 0
+info_json env FI_WEFT_LOCAL=pieces FI_WEFT_CACHE=on "$WEFT" info
+check_eq "$(json '.devices[0].costs | [.needed, .kept] | tostring')" '[true,true]'
+check_eq "$(json '[.devices[0].costs.sizes[] | select(.register_ns <= 0)] | length')" 0
+check_eq "$(json "$worth")" 0
+info_json env FI_WEFT_LOCAL=pieces FI_WEFT_CACHE=off "$WEFT" info
+check_eq "$(json '.devices[0].costs | [.needed, .kept] | tostring')" '[true,false]'
+check_eq "$(json '[.devices[0].costs.sizes[].register_ns] | add')" 0
 
 # One address only: the device shows it, and its LID is the low 16 bits.
 info_json env WEFT_ADDR=127.0.0.1 "$WEFT" info

@@ -14,6 +14,15 @@ for what in "sent 0 eager" " 0 read" " 0 put" "hit 0," "packets 0,"; do
 	check_lacks "$err" "$what"
 done
 
+check_lacks "$err" "of them frequent" # nothing has to be registered
+
+# Where it has to be, buffers are counted, and copies saved.
+run env FI_WEFT_STATS=yes FI_WEFT_LOCAL=pieces FI_WEFT_CACHE=on FI_WEFT_REUSE=yes \
+	"$WEFT" run -n 2 "$dir/mpi_p2p"
+check_code 0
+check_eq "$(grep -c '^weft\[[0-9]*\]: [1-9][0-9]* buffers, [1-9][0-9]* of them frequent, in a table of [1-9][0-9]* bytes, which grows ' <<<"$err")" 2
+check_eq "$(grep -c '; [1-9][0-9]* copies of [1-9][0-9]* bytes saved$' <<<"$err")" 2
+
 run "$WEFT" run -n 2 "$dir/mpi_p2p"
 check_lacks "$err" "weft["
 

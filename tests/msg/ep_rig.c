@@ -127,6 +127,8 @@ void side_open_at(struct side *s, const struct msg_ep_conf *mode, const char *co
 				   .depth = 64,
 				   .speculate = mode->speculate,
 				   .usage = mode->usage,
+				   .reuse = mode->reuse,
+				   .reuse_part = mode->reuse_part,
 				   .write = mode->write,
 				   .done = done,
 				   .written = written,

@@ -38,7 +38,7 @@ struct op {
 void check(bool ok, const char *what, const char *file, int line);
 #define CHECK(cond) check(cond, #cond, __FILE__, __LINE__)
 
-/* mode: of the endpoints; only speculate, usage and write count, and eager_max, which is the
+/* mode: of the endpoints; only speculate, usage, write and reuse count, and eager_max, which is the
  * child's if it is not 0. */
 void side_open(struct side *s, const struct msg_ep_conf *mode);
 /* With devices that have these addresses, the parent's first (WEFT_ADDR). Only where the process
