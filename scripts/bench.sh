@@ -3,7 +3,7 @@
 # namespaces on this machine, then MPI on Weft beside other stacks, with the targets as PASS
 # or MISS. Everything that it starts it also ends; every part has a time limit.
 #
-#   scripts/bench.sh [--quick] [--mpi | --no-mpi] [--stripe | --no-stripe] [--hop] [--raw] [--no-pin] [--strict] [--out DIR]
+#   scripts/bench.sh [--quick] [--mpi | --no-mpi] [--stripe | --no-stripe] [--reuse | --no-reuse] [--hop] [--raw] [--no-pin] [--strict] [--out DIR]
 set -uo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 
@@ -16,12 +16,15 @@ idle; of MPI latency and bandwidth, overlap of communication and computation, an
 Open MPI's own transports and libfabric's. Prints tables and leaves JSON (and SVG, where gnuplot is
 installed) in build/bench.
 
-  --quick     eight minutes instead of two hours
+  --quick     nine minutes instead of four hours
   --mpi       MPI only (src/bench/bench_mpi.sh measures single parts of it)
-  --no-mpi    without MPI and striping: half a minute, or five
+  --no-mpi    without MPI, striping and reuse: half a minute, or five
   --fabric    fat trees only (src/bench/bench_fabric.sh)
   --stripe    striping only (src/bench/bench_stripe.sh measures single parts of it)
-  --no-stripe without striping: three minutes, or fifteen
+  --no-stripe without striping: four minutes, or two hours
+  --reuse     short messages from buffers that are used again only (src/bench/bench_reuse.sh
+              measures single parts of it)
+  --no-reuse  without these
   --hop       a router namespace between the two hosts
   --raw       sockets only, without the software RNIC
   --no-pin    let the scheduler place the processes
@@ -30,18 +33,20 @@ installed) in build/bench.
 END
 }
 
-quick=no hop=no raw=no device=yes mpi=yes fabric=yes stripe=yes out=$top/build/bench
+quick=no hop=no raw=no device=yes mpi=yes fabric=yes stripe=yes reuse=yes out=$top/build/bench
 perf_options=() report_options=() args=()
 for ((i = 1; i <= $#; i++)); do
 	case ${!i} in
 	--quick) quick=yes ;;
 	--hop) hop=yes ;;
-	--raw) raw=yes mpi=no fabric=no stripe=no ;;
-	--mpi) device=no fabric=no stripe=no ;;
-	--fabric) device=no mpi=no stripe=no ;;
-	--stripe) device=no mpi=no fabric=no ;;
-	--no-mpi) mpi=no stripe=no ;;
+	--raw) raw=yes mpi=no fabric=no stripe=no reuse=no ;;
+	--mpi) device=no fabric=no stripe=no reuse=no ;;
+	--fabric) device=no mpi=no stripe=no reuse=no ;;
+	--stripe) device=no mpi=no fabric=no reuse=no ;;
+	--reuse) device=no mpi=no fabric=no stripe=no ;;
+	--no-mpi) mpi=no stripe=no reuse=no ;;
 	--no-stripe) stripe=no ;;
+	--no-reuse) reuse=no ;;
 	--no-pin) perf_options+=(--no-pin) ;;
 	--strict) report_options+=(--strict) ;;
 	--out)
@@ -326,17 +331,17 @@ has_mpi() {
 	return 1
 }
 
-# Striping policies side by side, in labs and simulated.
-striping() {
+# compared SERIES TITLE: what src/bench/bench_SERIES.sh compares, in labs and on this host.
+compared() {
 	local options=(-o "$out") json
 	[ $quick = no ] || options+=(-q)
-	has_mpi striping || return
-	rm -f "$out"/stripe-*
-	WEFT_BUILD=$BUILD src/bench/bench_stripe.sh "${options[@]}" </dev/null &
+	has_mpi "$2" || return
+	rm -f "$out/$1"-*
+	WEFT_BUILD=$BUILD "src/bench/bench_$1.sh" "${options[@]}" </dev/null &
 	client_pid=$!
 	wait "$client_pid" || failed=1
 	client_pid=''
-	for json in "$out"/stripe-*.json; do
+	for json in "$out/$1"-*.json; do
 		[ ! -s "$json" ] || files+=("$json")
 	done
 }
@@ -488,9 +493,15 @@ main() {
 		echo "Striping policies side by side"
 		echo "labs, trees of network namespaces; $(nproc) cores, Linux $(uname -r)"
 		echo
-		striping
+		compared stripe striping
 	fi
-	if [ $device = no ] && [ $mpi = no ] && [ $stripe = no ]; then
+	if [ $reuse = yes ]; then
+		echo "Short messages from buffers that are used again, with a copy and without"
+		echo "labs and this host; $(nproc) cores, Linux $(uname -r)"
+		echo
+		compared reuse "buffer reuse"
+	fi
+	if [ $device = no ] && [ $mpi = no ] && [ $stripe = no ] && [ $reuse = no ]; then
 		[ $failed -eq 0 ]
 		exit
 	fi

@@ -23,6 +23,8 @@ static const char usage[] =
 	"  peers HOST      memory and sockets per RC connection, 1, 2, 4, ... connections;\n"
 	"                  with -k rd per peer of one RD queue pair\n"
 	"  idle HOST       CPU time that open, idle queue pairs cost\n"
+	"  reg             registering memory of 4K to 64M with the device, and a copy of it; "
+	"alone\n"
 	"  mpi FILE...     what weft-mpi-perf measured on several MPI stacks, side by side; the\n"
 	"                  files are its JSON, named SERIES.STACK.ROUND.json\n"
 	"  report FILE...  the targets in JSON files of the commands above, met or missed\n"
@@ -31,7 +33,8 @@ static const char usage[] =
 	"\n"
 	"Options of client commands:\n"
 	"  -k, --kinds=LIST     kinds to measure (default tcp,udp); `all` for every kind\n"
-	"  -s, --sizes=LIST     message sizes, with K and M (lat: 8; bw: 8,64,...,1M)\n"
+	"  -s, --sizes=LIST     message sizes, with K and M (lat: 8; bw: 8,64,...,1M; reg:\n"
+	"                       4K,8K,...,64M)\n"
 	"  -n, --iters=N        round trips of each kind in a round (lat, default 2000)\n"
 	"  -r, --rounds=N       rounds (default 10)\n"
 	"  -t, --round-ms=MS    length of one stream (bw, default 100)\n"
@@ -298,6 +301,9 @@ static void default_sizes(struct bench_opts *o)
 		memcpy(o->sizes, bw, sizeof(bw));
 		o->n_sizes = sizeof(bw) / sizeof(bw[0]);
 	}
+	if (!o->n_sizes && o->command && !strcmp(o->command, "reg"))
+		for (size_t s = 4096; s <= 64 << 20; s *= 2)
+			o->sizes[o->n_sizes++] = s;
 	if (!o->n_sizes)
 		o->sizes[o->n_sizes++] = 8;
 	for (size_t i = 0; i < o->n_sizes; i++)

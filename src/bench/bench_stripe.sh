@@ -21,6 +21,8 @@ SEED=1 # of random orders and of links that fail
 
 # shellcheck source=src/bench/bench_lib.sh
 . "$top/src/bench/bench_lib.sh"
+# shellcheck source=src/bench/bench_table.sh
+. "$top/src/bench/bench_table.sh"
 # shellcheck source=src/bench/bench_stripe_lib.sh
 . "$top/src/bench/bench_stripe_lib.sh"
 # shellcheck source=src/bench/bench_stripe_time.sh
@@ -98,6 +100,9 @@ cleanup() {
 trap cleanup EXIT
 trap 'cleanup; exit 130' INT
 trap 'cleanup; exit 143' TERM
+# For bench_table.sh.
+# shellcheck disable=SC2034
+series=stripe varies=policy compared="$policies $ours" facts="\"link_MBps\": $(link_MBps), \"mtu\": $MTU, "
 out=${out:-$tmp}
 mkdir -p "$out" || exit 1
 
@@ -214,13 +219,16 @@ coll_targets() {
 	done < <(cut -f 1 "$rec" | awk '!seen[$0]++')
 }
 
+half_rate() { awk -v r="$RATE" 'BEGIN { n = r + 0; sub(/^[0-9.]*/, "", r); print n / 2 r }'; }
+
 part_coll() {
 	local n sizes chosen=$policies
 	sizes=$(pick '24 48' 24)
 	[ "$policies" != "$POLICIES" ] || chosen='single hsam:4 hsam:12' # the others would take hours
-	begin coll MB/s "collectives: what each rank sends per second; the link: $(link_MBps) MB/s"
+	begin coll MB/s "collectives: what each rank sends per second; the link: $(link_MBps) MB/s,
+# with 48 hosts half of that: they share the machine's cores"
 	lab_up ecmp24 "$TREE_24" ecmp && lab_up dmodk24 "$TREE_24" dmodk || return
-	[ "$sizes" = 24 ] || lab_up ecmp48 "$TREE_48" ecmp || return
+	[ "$sizes" = 24 ] || RATE=$(half_rate) lab_up ecmp48 "$TREE_48" ecmp || return
 	for ((round = 1; round <= rounds; round++)); do
 		for n in $sizes; do
 			# shellcheck disable=SC2086 # lists of policies
@@ -242,14 +250,16 @@ part_coll() {
 
 # ---- simulator ----
 
-# sim_once KEY ARGUMENTS: µs of the last round, by each policy; a round is a seed.
+# sim_once KEY ARGUMENTS: µs of the last round, by each policy; a round is a seed. What paths are is
+# known to programs only, and to us: that decides what "auto" divides by.
 sim_once() {
-	local p
+	local p real
 	key=$1
 	for p in $policies $ours; do
-		case $p in auto*) continue ;; esac # which paths there are is known to programs only
+		real=$p
+		[ "$p" != auto ] || case $* in *distinct*) real=pull:12 ;; *) real=pull:12,6 ;; esac
 		say "$key, $p, seed $round"
-		if bounded "$WEFT" fabric sim -q "${@:2}" --stripe "$p" --seed "$round" --json >"$tmp/out" \
+		if bounded "$WEFT" fabric sim -q "${@:2}" --stripe "$real" --seed "$round" --json >"$tmp/out" \
 			2>"$tmp/err"; then
 			record "$key" "$p" "$(field last_round_us)"
 		else

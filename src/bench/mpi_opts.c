@@ -12,6 +12,18 @@ const char mp_usage[] =
 	"\n"
 	"Kinds, with the number of ranks:\n"
 	"  latency        2  half a round trip\n"
+	"  put, get       2  MPI_Put or MPI_Get of rank 0, and MPI_Win_fence behind it. Open MPI's "
+	"go\n"
+	"                    by messages (osc pt2pt) or by libfabric's one-sided operations (osc "
+	"rdma,\n"
+	"                    see fi_weft(7)); MPICH's by those of libfabric or UCX, as it was "
+	"built\n"
+	"  spectrum       2  of 1,000 buffers the i-th is used i times, in an order that is always "
+	"the\n"
+	"                    same and mixes them; each on pages of its own, or back to back\n"
+	"  reuse          2  a ping-pong of which 0, 50 or 100 % of the messages use the buffer of "
+	"the\n"
+	"                    one before, and the others one that is new\n"
 	"  bw, bibw       2  windows of non-blocking messages, one way and both ways\n"
 	"  trace          2  messages one after another, a row for each, until -T is over\n"
 	"  pingpong-late  2  a ping-pong, and receives that come after the send: for the overhead\n"
@@ -22,6 +34,8 @@ const char mp_usage[] =
 	"  drc           >1  displaced ring: in step k all send to rank + k, bandwidth per rank\n"
 	"  alltoall      >1  MPI_Alltoall in a loop\n"
 	"  allgather     >1  MPI_Allgather in a loop\n"
+	"  bcast         >1  MPI_Bcast, and MPI_Barrier behind each, which is not timed\n"
+	"  scatter       >1  MPI_Scatter, likewise\n"
 	"  memory        >1  memory per process after a message to everyone\n"
 	"\n"
 	"Options:\n"
@@ -38,6 +52,12 @@ const char mp_usage[] =
 	"without)\n"
 	"  --model N         exchange: only model 1 (receives first) or 2 (sends first)\n"
 	"  --test[=USEC]     call MPI_Test every so often during computation (20)\n"
+	"  --copy            latency, put, get: also what a copy of the message costs, in the "
+	"caches\n"
+	"  --buffers N       spectrum: so many, 2 to 4000 (1000)\n"
+	"  --by WAY          spectrum: send (a ping-pong), put or get, with a fence (send)\n"
+	"  --layout WHAT     spectrum: only packed (back to back) or pages (each on its own)\n"
+	"  --percent N       reuse: only so many percent, 0 to 100\n"
 	"  --json            print JSON instead of a table\n"
 	"  -h, --help        this text\n"
 	"\n"
@@ -63,12 +83,27 @@ const char mp_usage[] =
 	"Progress: left is what remains of the latency when the delay is over.\n"
 	"Exit status: 0 measured, 1 a message was wrong, 2 wrong usage.\n";
 
-enum { OPT_TEST = 256, OPT_MODEL, OPT_STEPS, OPT_JSON };
+enum {
+	OPT_TEST = 256,
+	OPT_MODEL,
+	OPT_STEPS,
+	OPT_COPY,
+	OPT_BUFFERS,
+	OPT_BY,
+	OPT_LAYOUT,
+	OPT_PERCENT,
+	OPT_JSON
+};
 
 static const struct option options[] = {
 	{"test", optional_argument, NULL, OPT_TEST},
 	{"model", required_argument, NULL, OPT_MODEL},
 	{"steps", required_argument, NULL, OPT_STEPS},
+	{"copy", no_argument, NULL, OPT_COPY},
+	{"buffers", required_argument, NULL, OPT_BUFFERS},
+	{"by", required_argument, NULL, OPT_BY},
+	{"layout", required_argument, NULL, OPT_LAYOUT},
+	{"percent", required_argument, NULL, OPT_PERCENT},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -134,6 +169,33 @@ static int parse_steps(const char *text, struct mp_opts *o)
 	       parse_int(text[n] ? text + n + 1 : first, o->first_step, 1000000, &o->last_step);
 }
 
+/* One of two or three words. */
+static int parse_word(const char *text, const char *const *words, int n, const char **out)
+{
+	*out = text;
+	while (n > 0 && strcmp(words[n - 1], text) != 0)
+		n--;
+	return n == 0;
+}
+
+/* Of kinds with many buffers. */
+static int parse_buffers(struct mp_opts *o, int c)
+{
+	switch (c) {
+	case OPT_BUFFERS:
+		return parse_int(optarg, 2, 4000, &o->buffers);
+	case OPT_BY:
+		return parse_word(optarg, mp_ways, MP_WAYS, &o->by);
+	case OPT_LAYOUT:
+		return parse_word(optarg, mp_layouts, MP_LAYOUTS, &o->layout);
+	case OPT_PERCENT:
+		return parse_int(optarg, 0, 100, &o->percent);
+	default: /* OPT_COPY */
+		o->copy = true;
+		return 0;
+	}
+}
+
 /* Non-zero: the value is none. */
 static int parse_one(struct mp_opts *o, int c)
 {
@@ -160,9 +222,11 @@ static int parse_one(struct mp_opts *o, int c)
 	case OPT_JSON:
 		o->json = true;
 		return 0;
-	default:
+	case 'h':
 		o->help = true;
 		return 0;
+	default:
+		return parse_buffers(o, c);
 	}
 }
 
@@ -177,7 +241,8 @@ int mp_opts_parse(struct mp_opts *o, int argc, char **argv, bool speaks)
 {
 	int c;
 
-	*o = (struct mp_opts){.iterations = -1, .warmup = -1, .bound = 120, .delay = -1};
+	*o = (struct mp_opts){
+		.iterations = -1, .warmup = -1, .bound = 120, .delay = -1, .percent = -1};
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "i:w:m:T:W:d:h", options, NULL)) != -1) {
 		if (c == '?')

@@ -1,4 +1,4 @@
-/* Latency and bandwidth between two ranks, measured as the OSU benchmarks do. */
+/* Bandwidth between two ranks, measured as the OSU benchmarks do, and late receives. */
 #include "mpi_perf.h"
 
 static void send_to(const struct mp *mp, size_t size)
@@ -16,17 +16,9 @@ static void receive(const struct mp *mp, size_t size)
 /* Seconds of one measurement of a kind. */
 typedef double (*measure)(struct mp *mp, size_t size);
 
-/* Half a round trip. */
 static double round_trip(struct mp *mp, size_t size)
 {
-	double from = mp_now();
-
-	if (mp->rank == 0)
-		send_to(mp, size);
-	receive(mp, size);
-	if (mp->rank != 0)
-		send_to(mp, size);
-	return (mp_now() - from) / 2;
+	return mp_move(mp, MP_SEND, mp->out, mp->in, size);
 }
 
 /* From the call of MPI_Recv to its end, of a message that was sent a delay before. */
@@ -69,24 +61,6 @@ static int repeat(struct mp *mp, measure once, size_t size, int rows)
 	for (int i = 0; i < n; i++)
 		mp->samples[0][i] = once(mp, size);
 	return n;
-}
-
-int mp_latency(struct mp *mp)
-{
-	struct mp_cell cells[1 + MP_SUMMARY];
-	size_t sizes[MP_SIZES];
-	int count = mp_sizes(mp, sizes);
-
-	for (int i = 0; i < count; i++) {
-		int n = repeat(mp, round_trip, sizes[i], count - i);
-
-		if (!n)
-			break;
-		cells[0] = MP_INT("size", sizes[i]);
-		mp_summary_us(cells + 1, mp->samples[0], n);
-		mp_row(mp, cells, 1 + MP_SUMMARY);
-	}
-	return 0;
 }
 
 /* The overhead of speculation where it can not profit (fig. 4.19 of the thesis), to be run with

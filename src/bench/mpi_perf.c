@@ -1,6 +1,6 @@
 /* weft-mpi-perf: latency, bandwidth, overlap and progress of any MPI. An ordinary program:
  *
- *	mpicc -O2 -D_GNU_SOURCE -o weft-mpi-perf mpi_*.c bench_stats.c -lm
+ *	mpicc -O2 -D_GNU_SOURCE -o weft-mpi-perf mpi_*.c bench_stats.c bench_copy.c -lm
  */
 #include "mpi_perf.h"
 
@@ -15,6 +15,10 @@
 
 const struct mp_kind mp_kinds[] = {
 	{"latency", mp_latency, 2, 1, 4 * MB, 2, 1000, 20, 0, 0},
+	{"put", mp_put, 2, 64, 8 * KB, 2, 1000, 50, 0, 0},
+	{"get", mp_get, 2, 64, 8 * KB, 2, 1000, 50, 0, 0},
+	{"spectrum", mp_spectrum, 2, 64, 8 * KB, 2, 500500, 50, 0, 0},
+	{"reuse", mp_reuse, 2, 64, 8 * KB, 2, 2000, 50, 0, 0},
 	{"bw", mp_bw, 2, 1, 4 * MB, 2, 100, 5, 0, 64},
 	{"bibw", mp_bibw, 2, 1, 4 * MB, 2, 100, 5, 0, 64},
 	{"trace", mp_trace, 2, MB, MB, 2, 100000, 1, 0, 0},
@@ -25,6 +29,8 @@ const struct mp_kind mp_kinds[] = {
 	{"drc", mp_drc, 0, MB, MB, 2, 10, 2, 0, 4},
 	{"alltoall", mp_alltoall, 0, 8, 32 * KB, 8, 100, 5, 0, 0},
 	{"allgather", mp_allgather, 0, 8, 32 * KB, 8, 100, 5, 0, 0},
+	{"bcast", mp_bcast, 0, 64, 8 * KB, 2, 500, 50, 0, 0},
+	{"scatter", mp_scatter, 0, 64, 8 * KB, 2, 500, 50, 0, 0},
 	{"memory", mp_memory, 0, 8, 8, 2, 1, 1, 0, 0},
 	{0},
 };
@@ -61,7 +67,7 @@ static void over(int signal)
 	_exit(1);
 }
 
-static void *room(size_t bytes)
+void *mp_room(size_t bytes)
 {
 	void *p = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
 
@@ -87,10 +93,10 @@ static void buffers(struct mp *mp)
 	size_t sizes[MP_SIZES];
 	size_t bytes = sizes[mp_sizes(mp, sizes) - 1] * slots(mp);
 
-	mp->out = room(bytes);
-	mp->in = room(bytes);
+	mp->out = mp_room(bytes);
+	mp->in = mp_room(bytes);
 	for (size_t i = 0; i < sizeof(mp->samples) / sizeof(mp->samples[0]); i++)
-		mp->samples[i] = room((size_t)mp_iterations(mp) * sizeof(double));
+		mp->samples[i] = mp_room((size_t)mp_iterations(mp) * sizeof(double));
 }
 
 static void drop_buffers(struct mp *mp)

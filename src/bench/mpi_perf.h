@@ -25,6 +25,10 @@ struct mp_opts {
 	int window;                /* messages on the way; 0: the kind's own */
 	int first_step, last_step; /* of drc; 0: all */
 	int model;                 /* of exchange; 0: both */
+	int buffers;               /* of spectrum; 0: 1,000 */
+	int percent;               /* of reuse; below 0: all */
+	const char *by, *layout;   /* of spectrum; NULL: send, and both */
+	bool copy;                 /* what a copy costs, too */
 	bool json, help;
 };
 
@@ -38,6 +42,7 @@ struct mp {
 	double unit;       /* seconds that a unit of computation takes */
 	double rss_before; /* MiB, before MPI_Init */
 	unsigned char *out, *in;
+	MPI_Win win;        /* of one-sided operations */
 	double *samples[6]; /* room for o.iterations each */
 	int rows;           /* printed so far */
 	long wrong;         /* messages that were not what was sent */
@@ -62,6 +67,10 @@ extern const char mp_usage[];
 
 /* ---- kinds ---- */
 int mp_latency(struct mp *mp);
+int mp_put(struct mp *mp);
+int mp_get(struct mp *mp);
+int mp_spectrum(struct mp *mp);
+int mp_reuse(struct mp *mp);
 int mp_bw(struct mp *mp);
 int mp_bibw(struct mp *mp);
 int mp_pingpong_late(struct mp *mp);
@@ -70,6 +79,8 @@ int mp_progress(struct mp *mp);
 int mp_exchange(struct mp *mp);
 int mp_alltoall(struct mp *mp);
 int mp_allgather(struct mp *mp);
+int mp_bcast(struct mp *mp);
+int mp_scatter(struct mp *mp);
 int mp_drc(struct mp *mp);
 int mp_trace(struct mp *mp);
 int mp_memory(struct mp *mp);
@@ -111,6 +122,30 @@ void mp_wait_turn(const struct mp *mp, double zero, bool early);
 /* First and last bytes of a message say which one it is. */
 void mp_stamp(unsigned char *buf, size_t size, unsigned int n);
 void mp_check(struct mp *mp, const unsigned char *buf, size_t size, unsigned int n);
+
+/* The same of all bytes, which takes as long as a copy of them: not while time is taken. */
+void mp_fill(unsigned char *buf, size_t size, unsigned int n);
+void mp_verify(struct mp *mp, const unsigned char *buf, size_t size, unsigned int n);
+
+void *mp_room(size_t bytes); /* whole pages, cleared; never NULL */
+
+/* ---- a message from any buffer (mpi_ways.c) ---- */
+enum mp_way { MP_SEND, MP_PUT, MP_GET, MP_WAYS };
+extern const char *const mp_ways[];
+
+/* Of many buffers (mpi_buffers.c): back to back, or each on pages of its own. */
+enum { MP_PACKED, MP_PAGES, MP_LAYOUTS };
+extern const char *const mp_layouts[];
+
+/* Seconds. MP_SEND: half a round trip of a ping-pong, from `buf` and into `in` on both ranks.
+ * MP_PUT and MP_GET: rank 0's operation between `buf` and rank 1's mp->in, and a fence; for these
+ * there has to be a window. */
+double mp_move(struct mp *mp, enum mp_way way, unsigned char *buf, unsigned char *in, size_t size);
+/* The same without a clock: writes to the buffers before and after, and looks at each byte. */
+void mp_prove(struct mp *mp, enum mp_way way, unsigned char *buf, unsigned char *in, size_t size,
+	      unsigned int n);
+void mp_window_open(struct mp *mp, enum mp_way way, size_t bytes);
+void mp_window_close(struct mp *mp);
 
 /* ---- output (mpi_out.c) ---- */
 struct mp_cell {

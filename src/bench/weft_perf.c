@@ -12,6 +12,7 @@
 #include "bench_mpi.h"
 #include "bench_opts.h"
 #include "bench_peers.h"
+#include "bench_reg.h"
 #include "bench_rounds.h"
 #include "bench_step.h"
 #include "bench_verbs.h"
@@ -156,6 +157,26 @@ static int server(const struct bench_opts *opts)
 	return ret ? 1 : 0;
 }
 
+/* Commands that need no server. */
+static int alone(const struct bench_opts *opts,
+		 int (*run)(struct bench_env *env, const struct bench_opts *opts))
+{
+	struct bench_env env = make_env(opts, BENCH_CLIENT);
+	int ret;
+
+	if (opts->n_args) {
+		fprintf(stderr, "weft-perf: %s: takes no arguments, and not `%s`\n", opts->command,
+			opts->args[0]);
+		return 2;
+	}
+	pin(opts, 0);
+	ret = run(&env, opts);
+	bench_dev_close(env.dev);
+	if (ret)
+		fprintf(stderr, "weft-perf: %s: %s\n", opts->command, strerror(-ret));
+	return ret ? 1 : 0;
+}
+
 static int list_kinds(void)
 {
 	for (int i = 0; bench_kinds[i]; i++)
@@ -177,6 +198,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++)
 		if (!strcmp(opts.command, clients[i]))
 			return client(&opts);
+	if (!strcmp(opts.command, "reg"))
+		return alone(&opts, bench_reg_run);
 	if (!strcmp(opts.command, "kinds"))
 		return list_kinds();
 	if (!strcmp(opts.command, "mpi"))

@@ -29,6 +29,31 @@ ordered='all(.rows[]; .n > 0 and 0 < .p10_us and .p10_us <= .p50_us and .p50_us 
 	and .p90_us <= .p99_us)'
 mpi 2 latency -m 8:128K:16 -i 50 -T 10
 holds "[.rows[].size] == [8, 128, 2048, 32768] and $ordered" "$tmp/latency.json"
+holds 'all(.rows[]; has("copy_us") | not)' "$tmp/latency.json"
+mpi 2 latency -m 64:8K:128 -i 50 -T 10 --copy
+holds '(.rows | length) == 2 and all(.rows[]; .copy_us > 0 and .copy_us < .p99_us)
+	and .rows[0].copy_us < .rows[1].copy_us' "$tmp/latency.json"
+
+# One-sided, and many buffers. All that is sent is also looked at, or .wrong would not be 0.
+for kind in put get; do
+	mpi 2 $kind -m 64:8K:128 -i 50 -T 10 --copy
+	holds "[.rows[].size] == [64, 8192] and all(.rows[]; .copy_us > 0) and $ordered" "$tmp/$kind.json"
+	mpi 2 spectrum --by $kind --layout pages -m 1K --buffers 20 -T 10
+	holds ".rows == [.rows[0]] and .rows[0].by == \"$kind\" and .rows[0].layout == \"pages\" and
+		.rows[0].n > 0 and .rows[0].n <= 210 and $ordered" "$tmp/spectrum.json"
+done
+mpi 2 spectrum -m 64:4K:64 --buffers 50 -T 10
+holds "[.rows[] | [.size, .layout]] == [[64, \"packed\"], [64, \"pages\"], [4096, \"packed\"], [4096, \"pages\"]]
+	and all(.rows[]; .n <= 1275 and .buffers == 50 and .by == \"send\") and $ordered" "$tmp/spectrum.json"
+mpi 2 spectrum -m 64 --layout packed -i 100 -T 10
+holds '.rows[0].buffers == 1000 and .rows[0].n <= 100' "$tmp/spectrum.json"
+mpi 2 reuse -m 64:64K:1024 -i 100 -T 10
+# A machine that is busy may have no time for all of them.
+holds "[.rows[] | [.size, .reuse_pct]] == [[64, 0], [64, 50], [64, 100], [65536, 0], [65536, 50],
+	[65536, 100]] and $ordered and all(.rows[]; .n <= 100 and
+	.buffers == ((.n - 1) * (100 - .reuse_pct) / 100 | floor) + 1)" "$tmp/reuse.json"
+mpi 2 reuse -m 1M -i 1000 -w 1 -T 20 --percent 0
+holds '(.rows | length) == 1 and .rows[0].n <= 256 and .rows[0].buffers == .rows[0].n' "$tmp/reuse.json"
 mpi 2 bw -m 1K:1M:32 -i 5 -T 10
 holds '(.rows | length) == 3 and all(.rows[]; .p50_MBps > 0 and .mean_MBps > 0)' "$tmp/bw.json"
 mpi 2 bibw -m 64K -i 5 -T 10 -W 8
@@ -59,6 +84,10 @@ mpi 4 alltoall -m 256K -i 2 -w 1 -T 20
 holds "(.rows | length) == 1 and $ordered" "$tmp/alltoall.json"
 mpi 3 allgather -m 8:128K:16384 -i 3 -w 1 -T 20
 holds "[.rows[].size] == [8, 131072] and $ordered" "$tmp/allgather.json"
+for kind in bcast scatter; do
+	mpi 4 $kind -m 64:8K:128 -i 10 -w 2 -T 20
+	holds "[.rows[].size] == [64, 8192] and $ordered" "$tmp/$kind.json"
+done
 
 # A ring: no rank is faster than all together, and the steps are those that were asked for.
 slower='all(.rows[]; .n > 0 and 0 < .worst_MBps and .worst_MBps <= .p90_MBps + 0.001
@@ -91,6 +120,11 @@ grep -Eq '^8 +10( +[0-9.]+){5}$' "$tmp/table" || fail "latency: no row in the ta
 refuses 2 "there is no kind 'frobnicate'" frobnicate
 refuses 3 "overlap needs exactly 2 ranks, not 3" overlap
 refuses 2 "not a value that is possible: '8:1'" latency -m 8:1
+refuses 3 "put needs exactly 2 ranks, not 3" put
+refuses 2 "not a value that is possible: 'carrier'" spectrum --by carrier
+refuses 2 "not a value that is possible: 'heap'" spectrum --layout heap
+refuses 2 "not a value that is possible: '1'" spectrum --buffers 1
+refuses 2 "not a value that is possible: '101'" reuse --percent 101
 refuses 3 "3 ranks have no step 3" drc --steps 2-3
 refuses 2 "not a value that is possible: '3-2'" drc --steps 3-2
 refuses 2 "not a value that is possible: '-1'" drc --steps -1

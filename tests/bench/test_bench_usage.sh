@@ -12,7 +12,7 @@ refuses() {
 }
 
 "$PERF" --help >"$tmp/help" || fail "--help"
-for word in server lat bw peers idle report --json --kinds --sizes "Exit status"; do
+for word in server lat bw peers idle reg report --json --kinds --sizes "Exit status"; do
 	grep -q -- "$word" "$tmp/help" || fail "--help does not mention $word"
 done
 "$PERF" kinds >"$tmp/kinds" || fail "kinds"
@@ -25,6 +25,7 @@ refuses "not a command" frobnicate
 refuses "which host" lat
 refuses "report: which file" report
 refuses "plot: which file" plot
+refuses "reg: takes no arguments, and not .127.0.0.1." reg 127.0.0.1
 refuses "plot: which of these files" plot a.json b.json
 refuses "from 1 to 65535" server -p 0
 refuses "from 1 to 65535" server -p 65536
