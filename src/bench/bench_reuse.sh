@@ -29,7 +29,7 @@ usage() {
 Usage: src/bench/bench_reuse.sh [OPTIONS] [PART]...
 
 Parts (all, if none is named), with minutes:
-  layer     latency of the layer below MPI, 64 bytes to 8 KB, both settings in one process (6)
+  layer     latency of the layer below MPI, 64 bytes to 8 KB, both settings in one process (8)
   pingpong  latency, 64 bytes to 8 KB (figure 5.5 of the thesis; 7)
   onesided  MPI_Put and MPI_Get with a fence, by messages and by one-sided operations (5.7; 20)
   spectrum  1,000 buffers, the i-th used i times: sent, put and got; back to back, and each on
@@ -126,7 +126,7 @@ RANDOM=$SEED
 
 # layer_once PLACE SUFFIX: of settings off and on with that suffix, which are in one process.
 layer_once() {
-	local size off on copy options=(-r "$(pick 60 4)" -n "$(pick 300 100)" -T 100)
+	local size off on ratio copy options=(-r "$(pick 60 4)" -n "$(pick 300 100)" -T 100)
 	local start=("$MSG_PERF" latency)
 	key="$1 msg"
 	case $2 in
@@ -134,6 +134,7 @@ layer_once() {
 	-cached) options+=(-L -C) ;;
 	esac
 	[ $quick = no ] || options+=(-s "64,8K")
+	[ $((round % 2)) -eq 1 ] || options+=(-x)
 	say "$key, off$2 on$2, round $round"
 	if [ "$1" = rd ]; then
 		lab_up || { failed=1 && return; }
@@ -150,9 +151,10 @@ layer_once() {
 		wait "$other_pid" 2>/dev/null
 		other_pid=''
 	fi
-	while read -r size off on _ _ _ copy; do
+	while read -r size off on ratio _ _ copy; do
 		record "$key $size" "off$2" "$off"
 		record "$key $size" "on$2" "$on"
+		record "$key $size" "on$2 / off$2" "$ratio" # of neighbours
 		record "$key $size" copy "$copy"
 	done < <(grep -v '^#' "$tmp/out")
 }
@@ -161,7 +163,7 @@ part_layer() {
 	local place suffix
 	begin layer usec "messages of the layer below MPI, half a round trip, both settings in one process
 # improvement: median [quartiles] of the processes'; theoretical: (copy - overhead) / off"
-	for ((round = 1; round <= ${rounds:-$(pick 7 1)}; round++)); do
+	for ((round = 1; round <= ${rounds:-$(pick 10 1)}; round++)); do
 		for place in $places; do
 			for suffix in '' -pieces -cached; do
 				case " $settings " in *" on$suffix "*) layer_once "$place" "$suffix" ;; esac

@@ -111,7 +111,9 @@ gains() {
 	# Of one key, both settings: v[] are the gains of the rounds, in percent.
 	function row(key, on, off,   v, r, n, m, best, verdict) {
 		for (r = 1; r <= rounds; r++)
-			if ((key, on, r) in at && at[key, off, r] > 0)
+			if ((key, on " / " off, r) in at)
+				v[++n] = 100 * (1 - at[key, on " / " off, r])
+			else if ((key, on, r) in at && at[key, off, r] > 0)
 				v[++n] = 100 * (1 - at[key, on, r] / at[key, off, r])
 		sort(v, n)
 		printf " %-*s %-16s", width, key, on

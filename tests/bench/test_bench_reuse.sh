@@ -60,7 +60,7 @@ grep -Eq '^ shm send 8192 +on .*slower <= 1 %: (PASS|MISS)  away <= 2: (PASS|MIS
 	fail "no target in the table"
 "$PERF" report "$tmp/reuse-pingpong.json" >"$tmp/report" 2>&1 || fail "weft-perf does not understand it"
 grep -q 'shm send 64: on / off' "$tmp/report" || fail "a target is missing in the report"
-holds '[.results[] | select(.key == "shm msg 8192") | .setting] == ["off", "on", "copy"] and
+holds '[.results[] | select(.key == "shm msg 8192") | .setting] == ["off", "on", "on / off", "copy"] and
 	all(.results[]; (.rounds | length) == 3 and .median > 0)' "$tmp/reuse-layer.json"
 holds '[.results[].setting] | unique ==
 	["dereg_again", "dereg_first", "memcpy", "reg_again", "reg_first"]' "$tmp/reuse-reg.json"
