@@ -1,5 +1,33 @@
 #include "ofi_tune.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
 #include "stripe.h"
+
+/* A name alone gets its numbers from FI_WEFT_PATHS and FI_WEFT_BATCH, which have limits of their
+ * own; weights it can get from nowhere. */
+static int check_striping(const char *text, uint64_t num, char *why, size_t why_len)
+{
+	char whole[STRIPE_NAME_MAX];
+	struct stripe_conf conf;
+
+	(void)num;
+	if (!strcmp(text, "auto") || !strcmp(text, "single") || !strcmp(text, "original"))
+		return 0;
+	if (!strcmp(text, "weighted")) {
+		snprintf(why, why_len, "which weights? For example weighted:4,2,1");
+		return -EINVAL;
+	}
+	if (strlen(text) + 8 >= sizeof(whole)) {
+		snprintf(why, why_len, "it is too long; expected something like hop:12");
+		return -EINVAL;
+	}
+	snprintf(whole, sizeof(whole), strchr(text, ':') ? "%s" : "%s:12", text);
+	if (!strcmp(text, "bss"))
+		snprintf(whole, sizeof(whole), "bss:12,3");
+	return stripe_parse(&conf, whole, why, why_len) ? -EINVAL : 0;
+}
 
 const struct util_tunable ofi_tunables[] = {
 	[OFI_TUNE_DEVICE] = {.name = "FI_WEFT_DEVICE",
@@ -121,6 +149,7 @@ const struct util_tunable ofi_tunables[] = {
 		{.name = "FI_WEFT_STRIPING",
 		 .type = UTIL_TUNE_STR,
 		 .def = "auto",
+		 .check = check_striping,
 		 .help = "How long messages to other hosts are divided over paths. auto: not at "
 			 "all until packets are lost on the way, then by pull; with rc, where "
 			 "nothing tells of that, never. single: never. Always: even, roundrobin, "

@@ -194,6 +194,9 @@ struct rnic_rd_peer {
 
 enum rnic_rd_path_state { RNIC_RD_PATH_CONTACT, RNIC_RD_PATH_UP };
 
+/* A path that was asked so often, for half a second, is not waited for where there is another. */
+#define RNIC_RD_OVERDUE 6
+
 struct rnic_rd_path {
 	struct rd_path p; /* first */
 	struct rnic_rd *rd;
@@ -430,6 +433,8 @@ void rnic_rd_path_free(struct rnic_rd_path *path);
 void rnic_rd_route(struct rnic_rd_path *path, struct rnic_rd_req *r);
 void rnic_rd_contact_over(struct rnic_rd_path *path);
 void rnic_rd_contact_failed(struct rnic_rd_path *path, enum ibv_wc_status status);
+/* Nobody answers: what waits goes over another path of the same queue pair, if there is one. */
+void rnic_rd_divert(struct rnic_rd_path *path);
 
 /* ---- rnic_rd_pair.c: finding out who is there ---- */
 

@@ -22,6 +22,8 @@
 /* The first INIT is repeated after this, then twice as late, and so on. */
 #define CONTACT_NS     (10 * UTIL_NS_PER_MS)
 #define CONTACT_MAX_NS (250 * UTIL_NS_PER_MS)
+/* After so many of them, 1.8 s, somebody else is asked; and after as many again the first. */
+#define ALONE 10
 /* CHALLENGEs that are answered at once; who sends more is answered as if it were silent. */
 #define CHALLENGES_MAX 8
 /* How long a cookie is good, at least; twice that at most. */
@@ -70,6 +72,18 @@ static void contact_arm(struct rnic_rd_path *p, uint64_t now)
 	rnic_timer_arm(p->rd->e, &p->timer, now + wait);
 }
 
+static void ask_other(struct rnic_rd_path *p)
+{
+	struct rnic_rd_peer *before = p->peer;
+
+	if (!p->alone && !(before && before->remote_id))
+		return;
+	p->alone = !p->alone;
+	p->peer = NULL;
+	if (before)
+		rnic_rd_peer_unasked(p->rd, before);
+}
+
 void rnic_rd_contact_fire(struct rnic_rd_path *p, uint64_t now)
 {
 	bool refused = p->refused && now - p->refused > UTIL_NS_PER_S;
@@ -82,15 +96,14 @@ void rnic_rd_contact_fire(struct rnic_rd_path *p, uint64_t now)
 	}
 	if (p->tries < 255)
 		p->tries++;
-	/* A cookie that nobody answers may be one of an earlier life, a peer that does not answer
-	 * somebody else: from the beginning. */
-	if (p->tries > 3) {
+	rnic_rd_divert(p);
+	/* A cookie that nobody answers may be one of an earlier life. */
+	if (p->tries > 3)
 		p->cookie = 0;
-		if (p->peer && p->peer->remote_id) {
-			p->alone = true;
-			p->peer = NULL;
-		}
-	}
+	/* A peer that does not answer may be somebody else, or busy: now the one, now the other is
+	 * asked. */
+	if (p->tries % ALONE == 0 && p->tries < 255)
+		ask_other(p);
 	init_out(p);
 	contact_arm(p, now);
 }

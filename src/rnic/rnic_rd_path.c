@@ -268,6 +268,37 @@ static void group_release(struct rnic_rd *rd, struct rnic_rd_group *g)
 	group_put(rd, g);
 }
 
+/* A path that is up and surely leads to the same queue pair; NULL: none is known. */
+static struct rnic_rd_path *sibling(const struct rnic_rd_path *p)
+{
+	struct rnic_rd_path *x;
+
+	list_for_each (x, &p->rd->all_paths, all)
+		if (x->state == RNIC_RD_PATH_UP && x->qpn == p->qpn && x->qkey == p->qkey &&
+		    (x->addr.s_addr == p->addr.s_addr || (p->peer && x->peer == p->peer)))
+			return x;
+	return NULL;
+}
+
+/* Whether nobody has answered for so long that requests rather go another way, if there is one. */
+static bool is_overdue(const struct rnic_rd_path *p)
+{
+	return p->state == RNIC_RD_PATH_CONTACT && p->group && p->tries >= RNIC_RD_OVERDUE;
+}
+
+void rnic_rd_divert(struct rnic_rd_path *p)
+{
+	struct rnic_rd_path *x = is_overdue(p) ? sibling(p) : NULL;
+	struct rnic_rd_req *r;
+
+	if (!x)
+		return;
+	list_for_each (r, &p->group->waiting, wait)
+		if (r->msg.path == p)
+			r->msg.path = x;
+	group_release(p->rd, p->group);
+}
+
 void rnic_rd_contact_over(struct rnic_rd_path *p)
 {
 	struct rnic_rd_group *g = p->group;
@@ -347,6 +378,10 @@ void rnic_rd_route(struct rnic_rd_path *p, struct rnic_rd_req *r)
 		return;
 	}
 	list_add_tail(&r->wait, &g->waiting);
+	if (is_overdue(p))
+		rnic_rd_divert(p);
+	else if (p->state == RNIC_RD_PATH_UP)
+		group_release(rd, g);
 	if (p->state == RNIC_RD_PATH_UP || p->group)
 		return;
 	p->group = g;

@@ -27,7 +27,7 @@
  * the last of them have the link alone, and wait for others. */
 #define STRIPE_AUTO_MANY      8
 #define STRIPE_AUTO_MANY_FULL 0.6
-#define STRIPE_AUTO_MANY_GAIN 1.5
+#define STRIPE_AUTO_MANY_GAIN 2.0
 
 /* Bytes that have arrived, and the time in which there was something under way. */
 struct stripe_auto_pace {

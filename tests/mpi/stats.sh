@@ -15,10 +15,7 @@ for what in "sent 0 eager" " 0 read" " 0 put" "hit 0," "packets 0,"; do
 done
 
 check_lacks "$err" "of them frequent" # nothing has to be registered
-check_eq "$(grep -c '^weft\[[0-9]*\]: [1-9][0-9]* messages were copied when they were under way$' <<<"$err")" 2
-run env FI_WEFT_STATS=yes FI_WEFT_REUSE=no "$WEFT" run -n 2 "$dir/mpi_p2p"
-check_code 0
-check_lacks "$err" "copied when"
+check_lacks "$err" "copied when" # on one host that would gain nothing
 
 # Where it has to be, buffers are counted, and copies saved.
 run env FI_WEFT_STATS=yes FI_WEFT_LOCAL=pieces FI_WEFT_CACHE=on FI_WEFT_REUSE=yes \
@@ -40,5 +37,5 @@ check_eq "$(grep -c "^weft\[$rank\]: sent " "$tmp/err")" 1
 wait $job
 check_eq "$?" 0
 check_eq "$(grep -c "^weft\[$rank\]: sent " "$tmp/err")" 2
-check_eq "$(grep -c '^weft\[[0-9]*\]: sent ' "$tmp/err")" 3
+check_eq "$(grep -c '^weft\[' "$tmp/err")" 3
 finish

@@ -1,6 +1,7 @@
 #!/bin/bash
 # FI_WEFT_STRIPING: long messages go over as many paths as it says, short ones do not, and a name
-# that there is not is told, and does no harm.
+# that there is not is told, and does no harm. Eager messages to another host are copied when they
+# are under way.
 : "${SOURCE:?the source tree}" "${BUILD:?the build tree}"
 # shellcheck source=tests/lab/lib.sh
 . "$SOURCE/tests/lab/lib.sh"
@@ -33,9 +34,19 @@ striped even:4 FI_WEFT_TRANSPORT=rc
 check_eq "$used" "4 4"
 striped hsam:3 FI_WEFT_TRANSPORT=rc FI_WEFT_RENDEZVOUS=write
 check_eq "$used" "3 3"
-striped nonsense FI_LOG_LEVEL=warn
-check_eq "$used" ""
-check_has "$err" "FI_WEFT_STRIPING"
+for wrong in nonsense hsam:99 hop:0 AUTO weighted; do
+	striped $wrong
+	check_eq "$used" "" # as with auto
+	check_has "$err" "FI_WEFT_STRIPING"
+	check_has "$err" "$wrong"
+done
+for reuse in auto no; do
+	run env FI_WEFT_STATS=yes FI_WEFT_REUSE=$reuse "$WEFT" run --lab "${prefix}st" -n 2 \
+		"$program" latency -m 16K -i 10 -w 2 -T 10
+	check_code 0
+	check_eq "$reuse $(grep -c '^weft\[[0-9]*\]: [1-9][0-9]* messages were copied when they were under way$' <<<"$err")" \
+		"$reuse $([ $reuse = no ] && echo 0 || echo 2)"
+done
 lab_end "${prefix}st"
 
 # auto: where four hosts share one cable to the other leaf, packets are lost and other paths are
