@@ -96,13 +96,16 @@ uint32_t msg_live_add(struct msg_live *l, uint32_t ip, const struct stripe_conf 
 void msg_live_write(struct msg_live *l, uint32_t peer, const struct msg_live_path *path,
 		    uint32_t down);
 
+/* It is shown no more. */
+void msg_live_drop(struct msg_live *l, uint32_t peer);
+
 /* ---- the reader (msg_live_read.c) ---- */
 
 struct msg_live_proc {
 	struct msg_live_head head;
 	char name[MSG_LIVE_NAME_MAX]; /* of the file: the same one has the same */
 	pid_t pid;                    /* as seen from here; the owner's where that can not be */
-	struct msg_live_peer *peer;   /* head.peers; those with 0 paths could not be read */
+	struct msg_live_peer *peer;   /* head.peers; those with 0 paths are gone, or unread */
 };
 
 /* All that there is, in no order; what the dead have left is removed. 0 or -errno, with the path

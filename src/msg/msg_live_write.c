@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,16 @@
 /* The file grows by so much: room that is not there must not be found out by a signal. */
 #define STEP    (UINT64_C(64) << 10)
 #define MAP_LEN msg_live_at(MSG_LIVE_PEERS)
+
+/* Up to that size. Beyond the limit of the process it would be a signal. */
+static int reserve(int fd, uint64_t size)
+{
+	struct rlimit most;
+
+	if (!getrlimit(RLIMIT_FSIZE, &most) && most.rlim_cur < size)
+		return -EFBIG;
+	return -posix_fallocate(fd, 0, (off_t)size);
+}
 
 struct msg_live {
 	int fd;
@@ -76,7 +87,7 @@ static int make_file(struct msg_live *l, int dir)
 	if (fcntl(l->fd, F_SETLK, &all) || fstat(l->fd, &st) || !st.st_nlink)
 		err = -EAGAIN;
 	if (!err)
-		err = -posix_fallocate(l->fd, 0, STEP);
+		err = reserve(l->fd, STEP);
 	if (!err)
 		return 0;
 	unlinkat(dir, l->name, 0);
@@ -216,7 +227,7 @@ static bool has_room(struct msg_live *l, uint32_t peer)
 		return false;
 	if (msg_live_at(peer + 1) <= l->size)
 		return true;
-	if (posix_fallocate(l->fd, (off_t)l->size, STEP))
+	if (reserve(l->fd, l->size + STEP))
 		return false;
 	l->size += STEP;
 	return true;
@@ -243,21 +254,44 @@ uint32_t msg_live_add(struct msg_live *l, uint32_t ip, const struct stripe_conf 
 	return peer;
 }
 
+/* To be changed, until change_end. NULL: it is not shown. */
+static struct msg_live_peer *change(struct msg_live *l, uint32_t peer)
+{
+	struct msg_live_peer *p;
+
+	if (peer == UINT32_MAX || !*l->mine)
+		return NULL;
+	p = peer_at(l, peer);
+	/* relaxed, and a fence: no store that follows is seen before the odd number */
+	__atomic_store_n(&p->seq, p->seq + 1, __ATOMIC_RELAXED);
+	atomic_thread_fence(memory_order_release);
+	return p;
+}
+
+static void change_end(struct msg_live_peer *p)
+{
+	/* release: none is seen after the even one */
+	__atomic_store_n(&p->seq, p->seq + 1, __ATOMIC_RELEASE);
+}
+
 void msg_live_write(struct msg_live *l, uint32_t peer, const struct msg_live_path *path,
 		    uint32_t down)
 {
-	struct msg_live_peer *p;
-	uint32_t seq;
+	struct msg_live_peer *p = change(l, peer);
 
-	if (peer == UINT32_MAX || !*l->mine)
+	if (!p)
 		return;
-	p = peer_at(l, peer);
-	seq = p->seq;
-	/* relaxed, and a fence: no store below is seen before the odd number */
-	__atomic_store_n(&p->seq, seq + 1, __ATOMIC_RELAXED);
-	atomic_thread_fence(memory_order_release);
 	p->down = down;
 	memcpy(p->path, path, p->paths * sizeof(*path));
-	/* release: none is seen after the even one */
-	__atomic_store_n(&p->seq, seq + 2, __ATOMIC_RELEASE);
+	change_end(p);
+}
+
+void msg_live_drop(struct msg_live *l, uint32_t peer)
+{
+	struct msg_live_peer *p = change(l, peer);
+
+	if (!p)
+		return;
+	p->paths = 0;
+	change_end(p);
 }

@@ -58,18 +58,25 @@ static int make_paths(struct msg_ep *ep, uint32_t peer, struct msg_paths **out)
 	return 0;
 }
 
+static void end_old(struct msg_ep *ep, struct msg_paths *paths)
+{
+	if (paths->use.shown != UINT32_MAX)
+		msg_live_drop(ep->live, paths->use.shown);
+	msg_paths_free(ep, paths);
+}
+
 /* Messages that are under way keep those that they have. */
 static void retire(struct msg_ep *ep, struct msg_paths *paths)
 {
 	paths->old = true;
 	if (!paths->users)
-		msg_paths_free(ep, paths);
+		end_old(ep, paths);
 }
 
 void msg_paths_leave(struct msg_ep *ep, struct msg_paths *paths)
 {
 	if (!--paths->users && paths->old)
-		msg_paths_free(ep, paths);
+		end_old(ep, paths);
 }
 
 /* Connections are never replaced: each comes up again by itself. */

@@ -447,6 +447,15 @@ void rnic_rd_close(struct rnic_qp *qp)
 
 /* ---- questions ---- */
 
+static enum weftdv_path_state path_state(const struct rnic_rd_path *p)
+{
+	if (p->state != RNIC_RD_PATH_UP)
+		return rnic_rd_overdue(p) ? WEFTDV_PATH_SILENT : WEFTDV_PATH_NEW;
+	if (rnic_rd_shm_up(p->peer))
+		return WEFTDV_PATH_LOCAL;
+	return rd_path_silent(&p->p) ? WEFTDV_PATH_SILENT : WEFTDV_PATH_ACTIVE;
+}
+
 int rnic_query_path(struct ibv_qp *ibqp, struct ibv_ah *ibah, uint32_t qpn, struct weftdv_path *out)
 {
 	struct rnic_qp *qp = rnic_qp(ibqp);
@@ -458,19 +467,18 @@ int rnic_query_path(struct ibv_qp *ibqp, struct ibv_ah *ibah, uint32_t qpn, stru
 	rnic_lock(qp->e);
 	p = rnic_rd_path_find(qp->rd, ah->addr, qpn, ah->sgid_index, ah->label);
 	if (p) {
-		*out = (struct weftdv_path){.state = p->state != RNIC_RD_PATH_UP ? WEFTDV_PATH_NEW
-						     : rnic_rd_shm_up(p->peer)   ? WEFTDV_PATH_LOCAL
-						     : rd_path_silent(&p->p) ? WEFTDV_PATH_SILENT
-									     : WEFTDV_PATH_ACTIVE,
+		bool up = p->state == RNIC_RD_PATH_UP; /* else something else is there */
+
+		*out = (struct weftdv_path){.state = path_state(p),
 					    .mtu = (p->peer ? p->peer->mtu : qp->rd->mtu) -
 						   WIRE_RD_HDR - WIRE_UNTAGGED_HDR,
 					    .rtt = p->p.rtt.smoothed,
 					    .rtt_min = p->p.rtt.least,
 					    .window = p->p.cc.window,
 					    .flight = p->p.cc.flight,
-					    .completion = p->per_kb,
-					    .completions = p->completions,
-					    .bytes = p->completed_bytes,
+					    .completion = up ? p->per_kb : 0,
+					    .completions = up ? p->completions : 0,
+					    .bytes = up ? p->completed_bytes : 0,
 					    .sent = p->p.sent_packets,
 					    .lost = p->p.lost_packets,
 					    .timeouts = p->p.timeouts};

@@ -433,6 +433,8 @@ void rnic_rd_path_free(struct rnic_rd_path *path);
 void rnic_rd_route(struct rnic_rd_path *path, struct rnic_rd_req *r);
 void rnic_rd_contact_over(struct rnic_rd_path *path);
 void rnic_rd_contact_failed(struct rnic_rd_path *path, enum ibv_wc_status status);
+/* Whether nobody has answered for so long that requests rather go another way, if there is one. */
+bool rnic_rd_overdue(const struct rnic_rd_path *path);
 /* Nobody answers: what waits goes over another path of the same queue pair, if there is one. */
 void rnic_rd_divert(struct rnic_rd_path *path);
 

@@ -280,15 +280,14 @@ static struct rnic_rd_path *sibling(const struct rnic_rd_path *p)
 	return NULL;
 }
 
-/* Whether nobody has answered for so long that requests rather go another way, if there is one. */
-static bool is_overdue(const struct rnic_rd_path *p)
+bool rnic_rd_overdue(const struct rnic_rd_path *p)
 {
 	return p->state == RNIC_RD_PATH_CONTACT && p->group && p->tries >= RNIC_RD_OVERDUE;
 }
 
 void rnic_rd_divert(struct rnic_rd_path *p)
 {
-	struct rnic_rd_path *x = is_overdue(p) ? sibling(p) : NULL;
+	struct rnic_rd_path *x = rnic_rd_overdue(p) ? sibling(p) : NULL;
 	struct rnic_rd_req *r;
 
 	if (!x)
@@ -378,7 +377,7 @@ void rnic_rd_route(struct rnic_rd_path *p, struct rnic_rd_req *r)
 		return;
 	}
 	list_add_tail(&r->wait, &g->waiting);
-	if (is_overdue(p))
+	if (rnic_rd_overdue(p))
 		rnic_rd_divert(p);
 	else if (p->state == RNIC_RD_PATH_UP)
 		group_release(rd, g);

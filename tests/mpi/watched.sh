@@ -64,15 +64,22 @@ check_eq "$(grep -c ' by path: .* MB at [0-9.]* MB/s ([0-9.]*), ' "$tmp/job")" 2
 lab_new "${prefix}wb" --pgft "2;1,2;1,4;1,1" --rate 200mbit --routing ecmp
 down() { shown 100ms | jq '[.processes[].peers[].paths[] | select(.down)] | length'; }
 until_down() {
-	for ((i = 0; i < 200; i++)); do
+	for ((i = 0; i < 100; i++)); do
 		[ "$(down)" "$@" ] && return 0
 	done
 	return 1
 }
-name=${prefix}wb start even:8 30
+name=${prefix}wb start even:8 90
 check_true until_shown 2
-run lab fail "${prefix}wb" s1.0-s2.1
-check_true until_down -gt 0
+# Where ports are hashed to is nobody's choice: one cable may have none of the eight.
+for cable in s1.0-s2.1 s1.0-s2.2 s1.1-s2.0; do
+	run lab fail "${prefix}wb" $cable
+	until_down -gt 0 && break
+	echo "no path was down without $cable: $(shown | jq -c '[.processes[].peers[].paths[].bytes]')"
+	run lab heal "${prefix}wb" --all
+	cable=none
+done
+check_true [ $cable != none ]
 run lab heal "${prefix}wb" --all
 check_true until_down -eq 0
 check_eq "$(shown | jq '.processes | length')" 2

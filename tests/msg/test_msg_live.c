@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -385,10 +386,30 @@ static void many_peers(int in, int out)
 		need(msg_live_add(l, i, &conf) == i);
 		write_all(l, i, 16, i, 0);
 	}
+	msg_live_drop(l, 500);
 	while (next(in, out))
 		;
 	msg_live_close(l);
 	msg_live_close(second);
+}
+
+/* Nothing is shown then, and nobody is killed for it. */
+static void small_files(int in, int out)
+{
+	struct rlimit most = {32768, 32768};
+
+	need(!setrlimit(RLIMIT_FSIZE, &most));
+	need(!msg_live_open());
+	while (next(in, out))
+		;
+}
+
+static void test_limit_of_files(void **state)
+{
+	struct owner o = start(small_files);
+
+	(void)state;
+	end(&o, 0);
 }
 
 static void test_many_peers_and_two_endpoints(void **state)
@@ -403,8 +424,10 @@ static void test_many_peers_and_two_endpoints(void **state)
 	assert_int_equal(n, 2);
 	all = p[0].head.peers ? &p[0] : &p[1];
 	assert_int_equal(all->head.peers, 1000);
+	assert_int_equal(all->peer[500].paths, 0);
 	for (uint32_t i = 0; i < 1000; i++)
-		assert_int_equal(all->peer[i].path[15].bytes, i);
+		if (i != 500)
+			assert_int_equal(all->peer[i].path[15].bytes, i);
 	msg_live_free(p, n);
 	end(&o, 0);
 }
@@ -589,6 +612,7 @@ int main(void)
 		cmocka_unit_test(test_child_of_fork_does_nothing),
 		cmocka_unit_test(test_child_may_close),
 		cmocka_unit_test(test_many_peers_and_two_endpoints),
+		cmocka_unit_test(test_limit_of_files),
 		cmocka_unit_test(test_never_half_written),
 		cmocka_unit_test(test_any_bytes),
 		cmocka_unit_test(test_other_things_in_the_directory),
