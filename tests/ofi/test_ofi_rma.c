@@ -416,11 +416,12 @@ static void test_counters(void **state)
 	begin(&conf);
 	RETRY(&a, fi_write(a.ep, buf, 10, NULL, 1, (uintptr_t)mem, key, NULL));
 	RETRY(&a, fi_inject_write(a.ep, buf, 10, 1, (uintptr_t)mem, key));
-	RETRY(&a, fi_read(a.ep, buf, 10, NULL, 1, (uintptr_t)mem, key, NULL));
+	/* Each of those that are under way together has memory of its own. */
+	RETRY(&a, fi_read(a.ep, buf + 64, 10, NULL, 1, (uintptr_t)mem, key, NULL));
 	RETRY(&a, fi_fetch_atomic(a.ep, &one, 1, NULL, &r, NULL, 1, (uintptr_t)mem, key, FI_UINT64,
 				  FI_SUM, NULL));
 	RETRY(&a, fi_tinject(a.ep, buf, 10, 1, 5));
-	RETRY(&b, fi_trecv(b.ep, buf, 10, NULL, 0, 5, 0, NULL));
+	RETRY(&b, fi_trecv(b.ep, buf + 128, 10, NULL, 0, 5, 0, NULL));
 	wait_count(5);
 	assert_int_equal(fi_cntr_readerr(a.cntr), 0);
 	for (int i = 0; i < 10000000 && fi_cntr_read(b.cntr) < 1; i++)
