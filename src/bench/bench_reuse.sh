@@ -345,7 +345,7 @@ part_coll() {
 			for kind in bcast scatter; do
 				key="$place $kind"
 				shuffle
-	for s in "${order[@]}"; do
+				for s in "${order[@]}"; do
 					pinned=no run "$s" "$place" $ranks "$MPI_PERF" "$kind" -w "$(pick 100 20)" \
 						-m "$(pick 64:8K:2 4K)" -i "$(pick 500 50)" -T "$(pick 8 3)" --json ||
 						continue

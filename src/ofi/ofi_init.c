@@ -89,16 +89,7 @@ static void read_striping(void)
 		text = "pull";
 		batch = batch ? batch : (paths + 1) / 2;
 	}
-	if (batch > paths)
-		batch = paths;
-	if (!batch && !strcmp(text, "bss"))
-		batch = paths < 4 ? 1 : paths / 4;
-	if (strchr(text, ':'))
-		snprintf(whole, sizeof(whole), "%s", text);
-	else if (batch && (!strcmp(text, "bss") || !strcmp(text, "pull")))
-		snprintf(whole, sizeof(whole), "%s:%u,%u", text, paths, batch);
-	else
-		snprintf(whole, sizeof(whole), "%s:%u", text, paths);
+	ofi_striping_whole(text, paths, batch, whole, sizeof(whole));
 	if (stripe_parse(&ofi_conf.stripe, whole, why, sizeof(why))) {
 		ofi_conf.stripe = (struct stripe_conf){0};
 		OFI_WARN(CORE, "FI_WEFT_STRIPING: %s; messages are not divided\n", why);

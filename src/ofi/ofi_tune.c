@@ -5,8 +5,21 @@
 #include <string.h>
 #include "stripe.h"
 
-/* A name alone gets its numbers from FI_WEFT_PATHS and FI_WEFT_BATCH, which have limits of their
- * own; weights it can get from nowhere. */
+void ofi_striping_whole(const char *text, uint32_t paths, uint32_t batch, char *whole, size_t len)
+{
+	if (batch > paths)
+		batch = paths;
+	if (!batch && !strcmp(text, "bss"))
+		batch = paths < 4 ? 1 : paths / 4;
+	if (strchr(text, ':'))
+		snprintf(whole, len, "%s", text);
+	else if (batch && (!strcmp(text, "bss") || !strcmp(text, "pull")))
+		snprintf(whole, len, "%s:%u,%u", text, paths, batch);
+	else
+		snprintf(whole, len, "%s:%u", text, paths);
+}
+
+/* FI_WEFT_PATHS and FI_WEFT_BATCH have limits of their own; weights can come from nowhere else. */
 static int check_striping(const char *text, uint64_t num, char *why, size_t why_len)
 {
 	char whole[STRIPE_NAME_MAX];
@@ -23,9 +36,7 @@ static int check_striping(const char *text, uint64_t num, char *why, size_t why_
 		snprintf(why, why_len, "it is too long; expected something like hop:12");
 		return -EINVAL;
 	}
-	snprintf(whole, sizeof(whole), strchr(text, ':') ? "%s" : "%s:12", text);
-	if (!strcmp(text, "bss"))
-		snprintf(whole, sizeof(whole), "bss:12,3");
+	ofi_striping_whole(text, 12, 0, whole, sizeof(whole));
 	return stripe_parse(&conf, whole, why, why_len) ? -EINVAL : 0;
 }
 

@@ -37,4 +37,7 @@ enum ofi_tune {
 
 extern const struct util_tunable ofi_tunables[];
 
+/* A policy as stripe_parse() wants it: a name alone gets its numbers. */
+void ofi_striping_whole(const char *text, uint32_t paths, uint32_t batch, char *whole, size_t len);
+
 #endif

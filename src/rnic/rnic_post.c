@@ -23,17 +23,21 @@ int rnic_sq_check(const struct rnic_qp *qp, enum ibv_wr_opcode op)
 	}
 }
 
+static void copy_list(uint8_t *to, const struct ibv_sge *sge, int n)
+{
+	for (int i = 0; i < n; i++) {
+		memcpy(to, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
+		to += sge[i].length;
+	}
+}
+
 static int set_inline(struct rnic_qp *qp, struct rnic_swqe *w, const struct ibv_send_wr *wr)
 {
-	uint8_t *to = (uint8_t *)w->sge;
 	uint64_t len = rnic_sge_len(wr->sg_list, wr->num_sge);
 
 	if (len > qp->sq.max_inline || rnic_is_read(w))
 		return EINVAL;
-	for (int i = 0; i < wr->num_sge; i++) {
-		memcpy(to, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
-		to += wr->sg_list[i].length;
-	}
+	copy_list((uint8_t *)w->sge, wr->sg_list, wr->num_sge);
 	w->inl = true;
 	w->length = (uint32_t)len;
 	return 0;
@@ -64,15 +68,10 @@ void rnic_swqe_set_ah(struct rnic_swqe *w, const struct rnic_ah *ah, uint32_t qp
 
 void rnic_swqe_keep(struct rnic_swqe *w)
 {
-	uint8_t *to = (uint8_t *)(uintptr_t)w->remote_addr;
-
 	if (!w->keep)
 		return;
 	w->keep = false;
-	for (int i = 0; i < w->num_sge; i++) {
-		memcpy(to, (const void *)(uintptr_t)w->sge[i].addr, w->sge[i].length);
-		to += w->sge[i].length;
-	}
+	copy_list((uint8_t *)(uintptr_t)w->remote_addr, w->sge, w->num_sge);
 	w->sge[0] = (struct ibv_sge){w->remote_addr, w->length, w->rkey};
 	w->num_sge = 1;
 }

@@ -194,7 +194,7 @@ static int check_built(struct rnic_qp *qp)
 	return 0;
 }
 
-static int complete(struct ibv_qp_ex *ex, bool keep)
+static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct rnic_qp *qp = of(ex);
 	struct rnic_sq *sq = &qp->sq;
@@ -205,20 +205,14 @@ static int complete(struct ibv_qp_ex *ex, bool keep)
 	if (!err && sq->build != sq->tail) {
 		rnic_enter(qp->e);
 		rnic_sq_publish(qp, sq->build, sq->build_seq);
-		if (keep)
-			rnic_swqe_keep(sq->cur);
+		rnic_swqe_keep(sq->cur); /* if it is one of those */
 		rnic_leave(qp->e);
 	}
 	util_unlock(&sq->lock);
 	return err;
 }
 
-static int wr_complete(struct ibv_qp_ex *ex)
-{
-	return complete(ex, false);
-}
-
-/* The rest of a send has no use for where a request goes. */
+/* A send has no remote address, so there is room for where the copy goes. */
 int rnic_wr_complete_keep(struct ibv_qp_ex *ex, void *keep, uint32_t lkey)
 {
 	struct rnic_sq *sq = &of(ex)->sq;
@@ -230,7 +224,7 @@ int rnic_wr_complete_keep(struct ibv_qp_ex *ex, void *keep, uint32_t lkey)
 		sq->cur->remote_addr = (uintptr_t)keep;
 		sq->cur->rkey = lkey;
 	}
-	return complete(ex, true);
+	return wr_complete(ex);
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)

@@ -57,3 +57,12 @@ pair() {
 	wait "$server_pid" 2>/dev/null
 	server_pid=''
 }
+
+# refuses TEXT ARGUMENT...: $script does, with 2, and says so.
+refuses() {
+	local text=$1
+	shift
+	timeout 20 "$script" "$@" >"$tmp/out" 2>&1
+	[ $? -eq 2 ] || fail "'$*' was not refused with 2"
+	grep -q -- "$text" "$tmp/out" || fail "'$*' does not say '$text'"
+}

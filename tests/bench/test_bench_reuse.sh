@@ -10,13 +10,6 @@ WEFT=$BUILD/bin/weft
 script=$SOURCE/src/bench/bench_reuse.sh
 [ -x "$BUILD/bin/weft-mpi-perf.openmpi" ] && [ -e "$BUILD/lib/libweft-fi.so" ] || exit 77
 
-refuses() {
-	local text=$1
-	shift
-	timeout 20 "$script" "$@" >"$tmp/out" 2>&1
-	[ $? -eq 2 ] || fail "'$*' was not refused with 2"
-	grep -q -- "$text" "$tmp/out" || fail "'$*' does not say '$text'"
-}
 "$script" -h >"$tmp/help" || fail "-h"
 for word in layer pingpong onesided spectrum patterns none coll reg search "Exit status"; do
 	grep -q -- "$word" "$tmp/help" || fail "-h does not mention $word"

@@ -9,13 +9,6 @@ WEFT=$BUILD/bin/weft
 script=$SOURCE/src/bench/bench_stripe.sh
 [ -x "$BUILD/bin/weft-mpi-perf.openmpi" ] || exit 77
 
-refuses() {
-	local text=$1
-	shift
-	timeout 20 "$script" "$@" >"$tmp/out" 2>&1
-	[ $? -eq 2 ] || fail "'$*' was not refused with 2"
-	grep -q -- "$text" "$tmp/out" || fail "'$*' does not say '$text'"
-}
 "$script" -h >"$tmp/help" || fail "-h"
 for word in drc coll hotspot jobs fail sim "Exit status"; do
 	grep -q -- "$word" "$tmp/help" || fail "-h does not mention $word"
