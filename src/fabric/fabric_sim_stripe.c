@@ -25,6 +25,7 @@ const struct fabric_sim_config fabric_sim_ddr = {
 /* What a rank has under way: one message at a time, and the pieces of it, by part. */
 struct sender {
 	uint32_t to, numbers, out;
+	uint64_t now; /* the last arrival */
 	struct stripe_msg msg;
 	struct {
 		uint32_t number;
@@ -93,7 +94,8 @@ static uint32_t study_send(void *ctx, uint32_t rank, uint32_t stage,
 
 	me->to = partner(s->what, rank, stage);
 	me->numbers = me->out = 0;
-	stripe_begin(&s->policy, &s->peer[pair(s, rank, me->to)], &me->msg, s->what->bytes);
+	stripe_begin(&s->policy, &s->peer[pair(s, rank, me->to)], &me->msg, s->what->bytes,
+		     me->now);
 	return study_more(ctx, rank, stage, part);
 }
 
@@ -118,6 +120,7 @@ static void study_arrived(void *ctx, uint32_t rank, uint32_t stage, uint32_t par
 		i++;
 	piece = me->under_way[i].piece;
 	me->under_way[i] = me->under_way[--me->out];
+	me->now = now;
 	stripe_done(&s->policy, &s->peer[pair(s, rank, me->to)], &me->msg, &piece, posted, now);
 }
 

@@ -130,6 +130,7 @@ bool msg_stripe_fins(const struct msg_ep *ep, const struct msg_op *op)
 static int begin(struct msg_ep *ep, struct msg_op *op, struct msg_paths *paths)
 {
 	struct msg_strip *s = calloc(1, sizeof(*s));
+	uint64_t now = util_now_ns();
 
 	if (!s)
 		return -ENOMEM;
@@ -139,8 +140,8 @@ static int begin(struct msg_ep *ep, struct msg_op *op, struct msg_paths *paths)
 	paths->users++;
 	list_init(&s->turn);
 	list_add_tail(&s->link, &ep->strips);
-	msg_paths_watch(ep, msg_rdma_peer(op), paths, util_now_ns());
-	stripe_begin(msg_stripe_conf(s), msg_stripe_state(s), &s->msg, msg_rdma_len(op));
+	msg_paths_watch(ep, msg_rdma_peer(op), paths, now);
+	stripe_begin(msg_stripe_conf(s), msg_stripe_state(s), &s->msg, msg_rdma_len(op), now);
 	op->strip = s;
 	return 0;
 }

@@ -103,10 +103,10 @@ static int post_tx(struct msg_ep *ep, void *way, struct msg_tx as, size_t len,
 	return err;
 }
 
-/* From so many bytes on, to copy what is under way already is worth the longer list; to other hosts
- * only. Through shared memory nothing is gained: 2 to 4 percent where both processes share a cache,
- * and as much is lost where they do not. */
-#define LATE_MIN 2048
+/* From so many bytes on, to copy what is under way already, or not at all, is worth the longer
+ * list: to another host, and through shared memory (docs/reuse.md has what was measured). */
+#define LATE_FAR  2048
+#define LATE_NEAR 4096
 
 /* The device sends from where the data is, and the copy is made behind the message's back. Only
  * where there is a key for all memory. */
@@ -135,7 +135,7 @@ static int send_copy(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, int 
 
 	if (!tx)
 		return -ENOBUFS;
-	if (ep->late && len >= LATE_MIN && ep->peers[peer].far && n <= MSG_IOV + 1) {
+	if (ep->late && len >= (ep->peers[peer].far ? LATE_FAR : LATE_NEAR) && n <= MSG_IOV + 1) {
 		int err = send_keep(ep, peer, buf, n, report);
 
 		ep->stats.late += !err;

@@ -73,6 +73,7 @@ struct rnic_rd_msg {
 	uint32_t length; /* of the payload */
 	uint32_t ssn;    /* number among the messages that take a receive */
 	uint64_t begun;  /* when its first packet went out; 0: not yet */
+	uint64_t copy;   /* shared memory: where in the ring the only copy of it is; 0: elsewhere */
 };
 
 /* A work request of ours. There is one for each slot of the send queue. */

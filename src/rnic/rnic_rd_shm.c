@@ -263,6 +263,7 @@ static struct rnic_rd_shm *shm_new(struct rnic_rd *rd)
 	list_init(&s->requests);
 	list_init(&s->responses);
 	list_init(&s->sent);
+	s->copies = UINT64_MAX;
 	return s;
 }
 

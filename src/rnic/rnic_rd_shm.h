@@ -34,6 +34,7 @@ struct rnic_rd_shm {
 	/* Sending. */
 	struct list_head requests, responses; /* to be sent */
 	struct list_head sent;                /* requests that are not acknowledged */
+	uint64_t copies; /* no copy that is needed is at an earlier place of the ring */
 	uint32_t n_responses;
 	struct rnic_rd_msg *granted[SHM_GRANTS]; /* what the peer may copy; a response is kept */
 	uint32_t seq;                            /* of the next request */
@@ -44,8 +45,8 @@ struct rnic_rd_shm {
 	uint32_t rnr_seq;
 	uint64_t rnr_deadline;
 	bool committed; /* something since the last ring of the bell */
-	void *room;     /* where the record in `stage` belongs; NULL: it is there already */
-	uint64_t stage[64];
+	void *room;     /* where the record in `stage` belongs */
+	uint64_t stage[72];
 
 	/* Receiving. */
 	bool broken;   /* the peer breaks the rules */
@@ -104,6 +105,8 @@ static inline bool rnic_rd_shm_owes(const struct rnic_rd_peer *peer)
 }
 void rnic_rd_shm_send(struct rnic_rd_peer *peer, struct rnic_rd_msg *m);
 void rnic_rd_shm_pump(struct rnic_rd_shm *s);
+/* The message will be sent again, or the ring is about to be written over: its copy moves. */
+void rnic_rd_shm_rescue(struct rnic_rd_shm *s, struct rnic_rd_msg *m);
 /* The peer may not copy what this message names any more. */
 void rnic_rd_shm_ungrant(struct rnic_rd_shm *s, struct rnic_rd_msg *m);
 void rnic_rd_shm_ack(struct rnic_rd_shm *s);

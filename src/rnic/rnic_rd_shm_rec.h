@@ -39,7 +39,8 @@ enum rec_flag {
 
 struct rec {
 	uint8_t op, flags;
-	uint16_t n; /* pieces of memory in the body */
+	uint16_t n; /* REC_DIRECT: pieces of memory in the body; else bytes to skip before the data
+		     */
 	uint32_t seq;
 	uint32_t ack; /* requests of the other side that are executed */
 	uint32_t imm;

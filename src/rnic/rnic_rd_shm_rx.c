@@ -181,7 +181,8 @@ static void send_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *b
 	}
 }
 
-static void write_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
+static void write_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *target,
+		     const uint8_t *body, size_t len)
 {
 	struct rnic_qp *qp = s->rd->qp;
 	enum rnic_mem_error err = RNIC_MEM_OK;
@@ -189,13 +190,7 @@ static void write_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *
 	void *to = NULL;
 	int how = 0;
 
-	if (len < sizeof(t)) {
-		s->broken = true;
-		return;
-	}
-	memcpy(&t, body, sizeof(t));
-	body += sizeof(t);
-	len -= sizeof(t);
+	memcpy(&t, target, sizeof(t));
 	if (r->len)
 		err = rnic_mem_remote(qp->e, qp->ibv.pd, t.rkey, t.addr, r->len,
 				      IBV_ACCESS_REMOTE_WRITE, &to);
@@ -277,17 +272,24 @@ static bool in_turn(struct rnic_rd_shm *s, const struct rec *r, size_t payload)
 	return true;
 }
 
+/* Where the data is in a body that begins with so many other bytes. */
+static size_t data_at(const struct rec *r, size_t head)
+{
+	return r->flags & REC_DIRECT ? head : head + r->n;
+}
+
 static void request_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
 {
 	bool target = r->op != REC_SEND && r->op != REC_VOID, data = r->op <= REC_WRITE_IMM;
-	size_t head = target ? sizeof(struct rec_target) : 0, payload = data ? len - head : 0;
+	size_t head = target ? sizeof(struct rec_target) : 0;
+	size_t at = data ? data_at(r, head) : head, payload = data ? len - at : 0;
 
-	if (len < head) {
+	if (len < at) {
 		s->broken = true;
 		return;
 	}
 	if (data && r->flags & REC_DIRECT) {
-		payload = vec_len(r, body + head, len - head);
+		payload = vec_len(r, body + at, len - at);
 		if (!payload || payload > REC_DIRECT_MAX || !s->can_fetch) {
 			s->broken = true;
 			return;
@@ -309,11 +311,11 @@ static void request_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t
 	}
 	switch (r->op) {
 	case REC_SEND:
-		send_in(s, r, body, len);
+		send_in(s, r, body + at, len - at);
 		break;
 	case REC_WRITE:
 	case REC_WRITE_IMM:
-		write_in(s, r, body, len);
+		write_in(s, r, body, body + at, len - at);
 		break;
 	default:
 		query_in(s, r, body, len);
@@ -379,6 +381,7 @@ static void rnr_in(struct rnic_rd_shm *s, const struct rec *r)
 	       (int32_t)(m->first - r->seq) >= 0) {
 		list_del(&m->link);
 		list_add(&m->link, &s->requests);
+		rnic_rd_shm_rescue(s, m);
 	}
 	list_for_each (m, &s->requests, link)
 		if (m->begun && !m->skip)
@@ -464,21 +467,23 @@ static void copied_in(struct rnic_rd_shm *s, const struct rec *r)
 
 static void response_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_t *body, size_t len)
 {
+	size_t at = r->op == REC_DATA ? data_at(r, 0) : 0;
 	uint64_t value = 0;
 
+	if (r->op == REC_DATA ? len < at : len != sizeof(value)) {
+		s->broken = true;
+		return;
+	}
 	if (r->op != REC_DATA) {
-		if (len != sizeof(value)) {
-			s->broken = true;
-			return;
-		}
 		memcpy(&value, body, sizeof(value));
 	}
 	switch (r->op) {
 	case REC_DATA:
 		if (r->flags & REC_DIRECT)
-			data_direct(s, r, body, len);
+			data_direct(s, r, body + at, len - at);
 		else
-			rnic_rd_got_data(s->peer, r->imm, r->off, body, len, r->flags & REC_LAST);
+			rnic_rd_got_data(s->peer, r->imm, r->off, body + at, len - at,
+					 r->flags & REC_LAST);
 		break;
 	case REC_VALUE:
 		rnic_rd_got_value(s->peer, r->imm, value);

@@ -6,35 +6,131 @@
 #include "rnic_conn.h"
 #include "rnic_rd_shm_rec.h"
 
-/* Room for a record, with its header filled in. NULL: the ring is full.
- *
- * A short one is put together elsewhere and copied at once: the peer polls the very line that it is
+/* A record is put together elsewhere and copied at once: the peer polls the very line that it is
  * written to, and would take it away between the first store and the last, which costs two more
- * trips between the cores. */
-static struct rec *reserve(struct rnic_rd_shm *s, enum rec_op op, size_t extra)
-{
-	void *room = shm_ring_reserve(&s->link.tx, (uint32_t)(sizeof(struct rec) + extra));
-	struct rec *r = room;
+ * trips between the cores. Of a long one that is the first line, and its data goes straight to its
+ * place behind that. It begins there at a line, for whole lines are written without being fetched
+ * first; of a message in several pieces the second does, because the first is a header. */
+_Static_assert(sizeof(struct rec) + sizeof(struct rec_target) + sizeof(struct rec_from) +
+			       RNIC_MAX_SGE * sizeof(struct iovec) <=
+		       sizeof(((struct rnic_rd_shm *)0)->stage),
+	       "all that is not data");
 
-	if (!room)
-		return NULL;
-	s->room = NULL;
-	if (sizeof(*r) + extra <= sizeof(s->stage)) {
-		s->room = room;
-		r = (struct rec *)s->stage;
+/* ---- copies ----
+ *
+ * What is in the application's memory, which gets that back at once, may have to be sent again if
+ * the peer has no receive for it. It need not be copied for that: it is in the ring, where it stays
+ * until the ring has come round. Mostly it is acknowledged by then; else it is copied now. (The
+ * peer can write there, too, but only to itself.) */
+
+void rnic_rd_shm_rescue(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
+{
+	struct rnic_swqe *w = rnic_rd_swqe(m);
+
+	if (!m->copy)
+		return;
+	memcpy((void *)(uintptr_t)w->remote_addr, shm_ring_old(&s->link.tx, m->copy), w->length);
+	w->sge[0] = (struct ibv_sge){w->remote_addr, w->length, w->rkey};
+	w->num_sge = 1;
+	m->copy = 0;
+}
+
+/* Before so many bytes are written. A quarter more than is necessary, to be asked less often. */
+static void rescue_all(struct rnic_rd_shm *s, uint32_t bytes)
+{
+	uint32_t more = bytes + s->link.tx.size / 4;
+	struct rnic_rd_msg *m;
+
+	if (shm_ring_lasts(&s->link.tx, s->copies, bytes))
+		return;
+	s->copies = UINT64_MAX;
+	list_for_each (m, &s->sent, link) {
+		if (!m->copy)
+			continue;
+		if (shm_ring_lasts(&s->link.tx, m->copy, more)) {
+			s->copies = m->copy;
+			return;
+		}
+		rnic_rd_shm_rescue(s, m);
 	}
+}
+
+/* All of it is in the ring. */
+static void in_ring(struct rnic_rd_shm *s, struct rnic_rd_msg *m, const uint8_t *at)
+{
+	rnic_rd_swqe(m)->keep = false;
+	m->copy = shm_ring_place(&s->link.tx, at);
+	if (s->copies > m->copy)
+		s->copies = m->copy;
+}
+
+/* ---- records ---- */
+
+/* Room for a record of so many bytes, with its header filled in. NULL: the ring is full. */
+static struct rec *reserve_bytes(struct rnic_rd_shm *s, enum rec_op op, size_t bytes)
+{
+	struct rec *r = (struct rec *)s->stage;
+
+	rescue_all(s, (uint32_t)bytes);
+	s->room = shm_ring_reserve(&s->link.tx, (uint32_t)bytes);
+	if (!s->room)
+		return NULL;
 	/* A refusal that is not told yet must not be overtaken. */
 	*r = (struct rec){.op = (uint8_t)op, .ack = s->n_naks ? s->naks[0].seq - 1 : s->done};
 	s->owe = s->n_naks;
 	return r;
 }
 
+/* One with so many bytes in its body. */
+static struct rec *reserve(struct rnic_rd_shm *s, enum rec_op op, size_t extra)
+{
+	return reserve_bytes(s, op, sizeof(struct rec) + extra);
+}
+
+/* Where the data of a record goes: the first of it is put together with the record. */
+struct data {
+	uint8_t *first, *rest;
+	size_t n_first, n_rest;
+	size_t at; /* in the record */
+};
+
+/* One with so many bytes in its body, then `n` bytes of data; `first` of these are a header, or 0.
+ */
+static struct rec *reserve_data(struct rnic_rd_shm *s, enum rec_op op, size_t extra, size_t first,
+				size_t n, struct data *to)
+{
+	size_t at = sizeof(struct rec) + extra, gap = 0;
+	struct rec *r;
+
+	if (at + n <= sizeof(s->stage))
+		first = n;
+	else
+		gap = -(SHM_RING_HEADER + at + first) & (SHM_RING_ALIGN - 1);
+	r = reserve_bytes(s, op, at + gap + n);
+	if (!r)
+		return NULL;
+	r->n = (uint16_t)gap;
+	at += gap;
+	*to = (struct data){(uint8_t *)r + at, (uint8_t *)s->room + at + first, first, n - first,
+			    at};
+	return r;
+}
+
+static void commit_bytes(struct rnic_rd_shm *s, size_t staged, size_t bytes)
+{
+	memcpy(s->room, s->stage, staged);
+	shm_ring_commit(&s->link.tx, (uint32_t)bytes);
+	s->committed = true;
+}
+
 static void commit(struct rnic_rd_shm *s, size_t extra)
 {
-	if (s->room)
-		memcpy(s->room, s->stage, sizeof(struct rec) + extra);
-	shm_ring_commit(&s->link.tx, (uint32_t)(sizeof(struct rec) + extra));
-	s->committed = true;
+	commit_bytes(s, sizeof(struct rec) + extra, sizeof(struct rec) + extra);
+}
+
+static void commit_data(struct rnic_rd_shm *s, const struct data *d)
+{
+	commit_bytes(s, d->at + d->n_first, d->at + d->n_first + d->n_rest);
 }
 
 static void bell(struct rnic_rd_shm *s)
@@ -102,12 +198,11 @@ static void spoiled(struct rnic_rd_msg *m, uint8_t status)
 }
 
 /* The target of a write, a read or an atomic. */
-static uint8_t *put_target(uint8_t *to, const struct rnic_swqe *w, uint32_t handle)
+static void put_target(uint8_t *to, const struct rnic_swqe *w, uint32_t handle)
 {
 	struct rec_target t = {.addr = w->remote_addr, .rkey = w->rkey, .handle = handle};
 
 	memcpy(to, &t, sizeof(t));
-	return to + sizeof(t);
 }
 
 /* A request that failed before it was sent: its number must be used up. */
@@ -217,35 +312,60 @@ static bool push_direct(struct rnic_rd_shm *s, struct rnic_rd_msg *m, enum rec_o
 	return true;
 }
 
+/* Headers are at most so long. */
+#define HEADER_MAX 128
+
+/* Whether the first piece of memory is one: how long it is. */
+static size_t header_of(const struct rnic_swqe *w, const struct rnic_rd_msg *m)
+{
+	return m->sent || w->inl || w->num_sge < 2 || w->sge[0].length > HEADER_MAX
+		       ? 0
+		       : w->sge[0].length;
+}
+
+/* Copies that part of a request's data. False: it is not there. */
+static bool fill(struct rnic_rd_shm *s, const struct rnic_swqe *w, uint32_t off, uint8_t *to,
+		 size_t n)
+{
+	if (!n)
+		return true;
+	if (!w->inl)
+		return !rnic_mem_gather(s->rd->e, s->rd->qp->ibv.pd, w->sge, w->num_sge, off, to,
+					(uint32_t)n, NULL);
+	memcpy(to, (const uint8_t *)w->sge + off, n);
+	return true;
+}
+
 /* The data itself, one piece. */
 static bool push_piece(struct rnic_rd_shm *s, struct rnic_rd_msg *m, enum rec_op op)
 {
 	struct rnic_swqe *w = rnic_rd_swqe(m);
 	size_t target = op == REC_SEND ? 0 : sizeof(struct rec_target);
 	uint32_t n = m->length - m->sent;
+	struct data to;
 	struct rec *r;
-	uint8_t *to;
 
 	if (n > REC_PIECE)
 		n = REC_PIECE;
-	r = reserve(s, op, target + n);
+	r = reserve_data(s, op, target, header_of(w, m), n, &to);
 	if (!r)
 		return false;
 	r->seq = m->first;
 	r->imm = w->imm;
 	r->len = m->length;
 	r->off = m->sent;
-	to = target ? put_target(r->body, w, 0) : r->body;
-	if (w->inl) {
-		memcpy(to, (const uint8_t *)w->sge + m->sent, n);
-	} else if (n && rnic_mem_gather(s->rd->e, s->rd->qp->ibv.pd, w->sge, w->num_sge, m->sent,
-					to, n, NULL)) {
+	if (target)
+		put_target(r->body, w, 0);
+	if (!fill(s, w, m->sent, to.first, to.n_first) ||
+	    !fill(s, w, m->sent + (uint32_t)to.n_first, to.rest, to.n_rest)) {
 		spoiled(m, IBV_WC_LOC_PROT_ERR);
 		return push_void(s, m);
 	}
+	if (w->keep && n == m->length && to.n_rest)
+		in_ring(s, m, to.rest - to.n_first);
 	m->sent += n;
 	r->flags = rec_flags(w) | (m->sent == m->length ? REC_LAST : 0);
-	commit(s, target + n);
+	commit_data(s, &to);
 	if (m->sent == m->length)
 		m->sent = UINT32_MAX;
 	return true;
@@ -310,11 +430,28 @@ static bool push_request(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 	return push_piece(s, m, op[m->kind]);
 }
 
+/* What an atomic has found, or why there is no answer. */
+static bool push_value(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
+{
+	struct rnic_rd_job *job = rnic_rd_job(m);
+	struct rec *r = reserve(s, m->kind == RNIC_RD_ATOMIC_RSP ? REC_VALUE : REC_ERROR,
+				sizeof(job->value));
+
+	if (!r)
+		return false;
+	r->imm = job->handle;
+	memcpy(r->body, &job->value, sizeof(job->value));
+	commit(s, sizeof(job->value));
+	m->sent = UINT32_MAX;
+	return true;
+}
+
 /* A response, or a piece of it. */
 static bool push_data(struct rnic_rd_shm *s, struct rnic_rd_msg *m, uint8_t *from)
 {
 	uint32_t n = m->length - m->sent;
 	bool direct = grant(s, m);
+	struct data to;
 	struct rec *r;
 
 	if (direct) {
@@ -322,8 +459,7 @@ static bool push_data(struct rnic_rd_shm *s, struct rnic_rd_msg *m, uint8_t *fro
 		r = put_direct(s, m, REC_DATA, 0, &(struct iovec){from + m->sent, n}, 1);
 	} else {
 		n = n > REC_PIECE ? REC_PIECE : n;
-		/* Room for an error, too. */
-		r = reserve(s, REC_DATA, n > sizeof(uint64_t) ? n : sizeof(uint64_t));
+		r = reserve_data(s, REC_DATA, 0, 0, n, &to);
 	}
 	if (!r)
 		return false;
@@ -332,15 +468,12 @@ static bool push_data(struct rnic_rd_shm *s, struct rnic_rd_msg *m, uint8_t *fro
 	r->flags |= m->sent + n == m->length ? REC_LAST : 0;
 	if (direct) {
 		commit_direct(s, m, 0, 1, n);
-	} else if (n && rnic_guard_copy(r->body, from + m->sent, n)) {
-		uint64_t reason = WIRE_RD_OPERATION;
-
-		r->op = REC_ERROR;
-		memcpy(r->body, &reason, sizeof(reason));
-		commit(s, sizeof(reason));
-		m->sent = UINT32_MAX;
+	} else if (n && rnic_guard_copy(to.n_first ? to.first : to.rest, from + m->sent, n)) {
+		m->kind = RNIC_RD_ERROR_RSP;
+		rnic_rd_job(m)->value = WIRE_RD_OPERATION;
+		return push_value(s, m);
 	} else {
-		commit(s, n);
+		commit_data(s, &to);
 		m->sent = m->sent + n == m->length ? UINT32_MAX : m->sent + n;
 	}
 	return true;
@@ -351,7 +484,6 @@ static bool push_response(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 	struct rnic_rd_job *job = rnic_rd_job(m);
 	enum rnic_mem_error err = RNIC_MEM_OK;
 	void *from = NULL;
-	struct rec *r;
 
 	if (m->kind == RNIC_RD_READ_RSP && m->length)
 		err = rnic_mem_remote(s->rd->e, s->rd->qp->ibv.pd, job->rkey, job->addr, m->length,
@@ -363,14 +495,7 @@ static bool push_response(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 		m->kind = RNIC_RD_ERROR_RSP;
 		job->value = rnic_rd_reason(err);
 	}
-	r = reserve(s, m->kind == RNIC_RD_ATOMIC_RSP ? REC_VALUE : REC_ERROR, sizeof(job->value));
-	if (!r)
-		return false;
-	r->imm = job->handle;
-	memcpy(r->body, &job->value, sizeof(job->value));
-	commit(s, sizeof(job->value));
-	m->sent = UINT32_MAX;
-	return true;
+	return push_value(s, m);
 }
 
 static bool may_go(const struct rnic_rd_shm *s, const struct rnic_rd_msg *m)

@@ -64,15 +64,28 @@ static void skip(struct shm_ring_tx *tx, uint64_t start)
 	tx->pos = start;
 }
 
+/* Where a record of so many bytes would begin. */
+static uint64_t start_of(const struct shm_ring_tx *tx, uint64_t bytes)
+{
+	uint64_t rest = tx->size - (tx->pos & (tx->size - 1));
+
+	return bytes > rest ? tx->pos + rest : tx->pos;
+}
+
+bool shm_ring_lasts(const struct shm_ring_tx *tx, uint64_t at, uint32_t len)
+{
+	uint64_t need = record_bytes(len);
+
+	/* A header is cleared as far ahead as another record of this length. */
+	return at == UINT64_MAX || start_of(tx, need) + 2 * need + SHM_RING_HEADER - at <= tx->size;
+}
+
 void *shm_ring_reserve(struct shm_ring_tx *tx, uint32_t len)
 {
-	uint64_t need = record_bytes(len), start = tx->pos;
-	uint64_t rest = tx->size - (start & (tx->size - 1));
+	uint64_t need = record_bytes(len), start = start_of(tx, need);
 
 	if (tx->err || len > shm_ring_max(tx->size))
 		return NULL;
-	if (need > rest)
-		start += rest;
 	/* The header behind the record is written, too. */
 	tx->full = !room_to(tx, start + need + SHM_RING_HEADER);
 	if (tx->full)

@@ -112,6 +112,21 @@ static inline uint32_t shm_ring_max(uint32_t size)
  * reservation can be abandoned. */
 void *shm_ring_reserve(struct shm_ring_tx *tx, uint32_t len);
 
+/* The position of a byte of the open reservation, for the two below. */
+static inline uint64_t shm_ring_place(const struct shm_ring_tx *tx, const void *p)
+{
+	return tx->pos + (uint64_t)((const uint8_t *)p - tx->data) - (tx->pos & (tx->size - 1));
+}
+
+/* What was committed is still in the memory, until it is written over (the reader can change it,
+ * too): whether what is at that position outlasts a record of up to len bytes. */
+bool shm_ring_lasts(const struct shm_ring_tx *tx, uint64_t at, uint32_t len);
+
+static inline const void *shm_ring_old(const struct shm_ring_tx *tx, uint64_t at)
+{
+	return tx->data + (at & (tx->size - 1));
+}
+
 /* Shows the record to the reader. len is at most what was reserved. */
 void shm_ring_commit(struct shm_ring_tx *tx, uint32_t len);
 

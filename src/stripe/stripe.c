@@ -219,10 +219,14 @@ bool stripe_whole(const struct stripe_conf *c)
 	return c->policy == &stripe_roundrobin;
 }
 
+/* What was learnt of paths is worth something for so many times as long as a message takes. */
+#define FRESH 8
+
 void stripe_begin(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,
-		  uint64_t bytes)
+		  uint64_t bytes, uint64_t now)
 {
 	*m = (struct stripe_msg){.bytes = bytes, .left = bytes};
+	m->fresh = p->took && now < p->ended + FRESH * p->took;
 	if (bytes)
 		c->policy->begin(c, p, m);
 }
@@ -276,6 +280,8 @@ bool stripe_done(const struct stripe_conf *c, struct stripe_peer *p, struct stri
 	if (m->left || m->all_out)
 		return false;
 	c->policy->end(c, p, m, now);
+	p->ended = now;
+	p->took = now > m->began ? now - m->began : 1;
 	return true;
 }
 

@@ -68,7 +68,8 @@ struct stripe_peer {
 	/* Of hop: the paths in use, and how the last messages went. */
 	uint32_t slots, slot[STRIPE_PATHS_MAX];
 	uint32_t slow, fast;
-	double line; /* the best rate that was seen of all paths together */
+	double line;          /* the best rate that was seen of all paths together */
+	uint64_t ended, took; /* the last message: when, and how long it took */
 	struct util_rand rand;
 };
 
@@ -92,6 +93,7 @@ struct stripe_msg {
 	uint64_t piece;                    /* how long pieces are; of shares 0 */
 	uint32_t order[STRIPE_PATHS_MAX];  /* the paths that it takes, the best first */
 	uint32_t paths;                    /* so many */
+	bool fresh;                        /* what is known of the paths is of just now */
 	uint64_t began;                    /* when the first piece was posted */
 	uint64_t now;                      /* the last completion */
 	uint32_t found, were_out;          /* completions at that time; under way just before */
@@ -148,8 +150,9 @@ void stripe_peer_init(const struct stripe_conf *c, struct stripe_peer *p, uint64
 /* Whether each message goes whole, on the next path: short ones may do so, too. */
 bool stripe_whole(const struct stripe_conf *c);
 
+/* now: of the same clock as below. */
 void stripe_begin(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,
-		  uint64_t bytes);
+		  uint64_t bytes, uint64_t now);
 /* The next piece to be sent; false: none now, or all have been given out (m->left is 0). At least
  * one is under way as long as m->left is not 0. */
 bool stripe_next(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,

@@ -1,6 +1,7 @@
 /* Self-clocked pieces: each path takes the next piece when it is done with one. Nothing has to be
  * learnt for that, and what changes is followed within one message. With a batch, on those paths
- * that were the fastest lately. */
+ * that were the fastest lately; on all, if that was not lately: who sends to one after the other
+ * meets others on each path the next time. */
 #include "stripe_in.h"
 
 static void pull_init(const struct stripe_conf *c, struct stripe_peer *p)
@@ -30,9 +31,9 @@ static uint32_t sort(const struct stripe_conf *c, const struct stripe_peer *p, u
 
 static void choose(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m)
 {
-	uint32_t n = sort(c, p, m->order);
+	uint32_t n = sort(c, p, m->order), most = m->fresh ? c->batch : c->paths;
 
-	m->paths = n < c->batch ? n : c->batch;
+	m->paths = n < most ? n : most;
 }
 
 static void pull_begin(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m)

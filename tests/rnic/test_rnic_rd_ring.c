@@ -280,11 +280,68 @@ static void test_full_circle(void **state)
 	rd_ring_close(&r);
 }
 
+/* ---- what has to be sent again ---- */
+
+#define AGAIN     60
+#define AGAIN_LEN 8000
+
+static uint8_t again_byte(uint32_t message, uint32_t at)
+{
+	return (uint8_t)(message * 13 + at * 7);
+}
+
+static void again_check(struct rd_ring *r, uint32_t message)
+{
+	const uint8_t *data = r->body + r->last.n;
+
+	CHECK_EQ(r->last.seq, message + 1);
+	CHECK_EQ(r->last.len, AGAIN_LEN);
+	for (uint32_t k = 0; k < AGAIN_LEN; k++)
+		CHECK_EQ(data[k], again_byte(message, k));
+}
+
+/* The target's memory is its application's again, and the ring, which has the only copy, has come
+ * round twice, when the peer says that it has had no receive for any of them. */
+static void test_again(void **state)
+{
+	struct rec rnr = {.op = REC_RNR, .seq = 1, .imm = 1}, ready = {.op = REC_READY},
+		   ack = {.op = REC_ACK};
+	struct rd_ring r;
+
+	(void)state;
+	rd_ring_open(&r);
+	rd_ring_meet(&r);
+	for (uint32_t i = 0; i < AGAIN; i++) {
+		for (uint32_t k = 0; k < AGAIN_LEN; k++)
+			r.s.p.b.buf[k] = again_byte(i, k);
+		rd_send_keep(&r.s.bh, i, 0, AGAIN_LEN, 8192 * (size_t)(i + 1));
+		memset(r.s.p.b.buf, 0xee, AGAIN_LEN);
+		rd_ring_want(&r, REC_SEND);
+		again_check(&r, i);
+	}
+	for (int round = 0; round < 2; round++) {
+		CHECK(rd_ring_put(&r, &rnr, NULL, 0, NULL, 0));
+		CHECK(rd_ring_put(&r, &ready, NULL, 0, NULL, 0));
+		for (uint32_t i = 0; i < AGAIN; i++) {
+			rd_ring_want(&r, REC_SEND);
+			again_check(&r, i);
+		}
+	}
+	r.ack = ack.ack = r.last.seq;
+	CHECK(rd_ring_put(&r, &ack, NULL, 0, NULL, 0));
+	for (uint32_t i = 0; i < AGAIN; i++)
+		EXPECT_OK(r.s.p.b.scq, i);
+	rd_ring_check_up(&r);
+	rd_ring_leave(&r);
+	rd_ring_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_other_message), RIG_TEST(test_pieces), RIG_TEST(test_keys),
 		RIG_TEST(test_records),       RIG_TEST(test_greedy), RIG_TEST(test_full_circle),
+		RIG_TEST(test_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

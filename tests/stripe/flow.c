@@ -142,7 +142,8 @@ static void arrived(struct flow *f, uint32_t h, uint32_t k, double now)
 	if (!host->busy && host->more) {
 		host->more--;
 		host->busy = true;
-		stripe_begin(&f->conf, &f->peer[h][host->to], &host->msg, (uint64_t)FLOW_BYTES);
+		stripe_begin(&f->conf, &f->peer[h][host->to], &host->msg, (uint64_t)FLOW_BYTES,
+			     (uint64_t)now);
 	}
 	if (host->busy)
 		post(f, h, now);
@@ -178,7 +179,7 @@ double flow_round(struct flow *f, const uint32_t *to, uint32_t messages)
 		host->to = to[h];
 		host->busy = true;
 		host->cpu = 0;
-		stripe_begin(&f->conf, &f->peer[h][to[h]], &host->msg, (uint64_t)FLOW_BYTES);
+		stripe_begin(&f->conf, &f->peer[h][to[h]], &host->msg, (uint64_t)FLOW_BYTES, 0);
 		post(f, h, 0);
 		host->more = messages - 1;
 	}

@@ -58,7 +58,7 @@ static uint32_t send(const struct stripe_conf *c, struct stripe_peer *p, uint64_
 	struct stripe_msg m;
 	uint32_t n;
 
-	stripe_begin(c, p, &m, bytes);
+	stripe_begin(c, p, &m, bytes, 0);
 	n = take_all(c, p, &m, piece);
 	assert_int_equal(m.left, 0);
 	for (uint32_t i = 0; i < n; i++)
@@ -79,7 +79,7 @@ static void test_begin(void **state)
 	stripe_peer_init(&c, &p, 1);
 	for (int i = 0; i < 4; i++)
 		assert_close(p.weight[i], .25, 1e-12);
-	stripe_begin(&c, &p, &m, 1001);
+	stripe_begin(&c, &p, &m, 1001, 0);
 	assert_int_equal(take_all(&c, &p, &m, piece), 2);
 	assert_int_equal(piece[0].path, 0);
 	assert_int_equal(piece[1].path, 1);
@@ -88,7 +88,7 @@ static void test_begin(void **state)
 	assert_int_equal(piece[0].offset, 0);
 	assert_int_equal(piece[1].offset, 500);
 	/* A message of nothing has no pieces. */
-	stripe_begin(&c, &p, &m, 0);
+	stripe_begin(&c, &p, &m, 0, 0);
 	assert_false(stripe_next(&c, &p, &m, piece));
 }
 
@@ -130,7 +130,7 @@ static void test_converges(void **state)
 		struct stripe_msg m;
 		uint32_t n;
 
-		stripe_begin(&c, &p, &m, 1 << 20);
+		stripe_begin(&c, &p, &m, 1 << 20, 0);
 		n = take_all(&c, &p, &m, piece);
 		for (uint32_t i = 0; i < n; i++)
 			stripe_done(
@@ -204,7 +204,7 @@ static void test_late(void **state)
 	(void)state;
 	/* All found at once, though one was posted later: nothing changes, to the bit. */
 	stripe_peer_init(&c, &p, 1);
-	stripe_begin(&c, &p, &m, 1000);
+	stripe_begin(&c, &p, &m, 1000, 0);
 	take_all(&c, &p, &m, piece);
 	stripe_done(&c, &p, &m, &piece[0], 0, 5000);
 	assert_true(stripe_done(&c, &p, &m, &piece[1], 1000, 5000));
@@ -232,7 +232,7 @@ static void test_failed(void **state)
 
 	(void)state;
 	stripe_peer_init(&c, &p, 1);
-	stripe_begin(&c, &p, &m, 1000);
+	stripe_begin(&c, &p, &m, 1000, 0);
 	take_all(&c, &p, &m, piece);
 	stripe_failed(&c, &p, &m, &piece[0]);
 	assert_int_equal(m.left, 500);
@@ -245,12 +245,12 @@ static void test_failed(void **state)
 	assert_true(stripe_done(&c, &p, &m, &again, 0, 1000));
 	for (int i = 0; i < 4; i++)
 		assert_true(p.weight[i] == .25);
-	stripe_begin(&c, &p, &m, 1000);
+	stripe_begin(&c, &p, &m, 1000, 0);
 	take_all(&c, &p, &m, piece);
 	assert_int_equal(piece[0].path, 1);
 	assert_int_equal(piece[1].path, 2);
 	/* What was divided but not given out leaves a path that failed meanwhile. */
-	stripe_begin(&c, &p, &m, 1000);
+	stripe_begin(&c, &p, &m, 1000, 0);
 	p.down[1] = true;
 	take_all(&c, &p, &m, piece);
 	assert_int_equal(piece[0].path, 2);
@@ -258,11 +258,11 @@ static void test_failed(void **state)
 	/* Where all are down, all are tried. */
 	for (int i = 0; i < 4; i++)
 		p.down[i] = true;
-	stripe_begin(&c, &p, &m, 1000);
+	stripe_begin(&c, &p, &m, 1000, 0);
 	assert_int_equal(take_all(&c, &p, &m, piece), 2);
 	stripe_heal(&c, &p, 99);
 	stripe_heal(&c, &p, 3);
-	stripe_begin(&c, &p, &m, 1000);
+	stripe_begin(&c, &p, &m, 1000, 0);
 	assert_int_equal(take_all(&c, &p, &m, piece), 1);
 	assert_int_equal(piece[0].path, 3);
 }
@@ -290,7 +290,7 @@ static void test_divide(void **state)
 			p.weight[i] = (double)(util_rand_next(&r) >> 1 >> util_rand_below(&r, 63)) /
 					      1e18 +
 				      1e-30;
-		stripe_begin(&c, &p, &m, bytes);
+		stripe_begin(&c, &p, &m, bytes, 0);
 		n = take_all(&c, &p, &m, piece);
 		assert_true(n <= c.batch);
 		for (uint32_t i = 0; i < n; i++) {

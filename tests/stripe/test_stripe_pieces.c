@@ -24,7 +24,7 @@ static void one_message(const struct stripe_conf *c, struct stripe_peer *p, uint
 	bool end = !bytes;
 
 	memset(map, 0, bytes);
-	stripe_begin(c, p, &m, bytes);
+	stripe_begin(c, p, &m, bytes, 0);
 	while (!end) {
 		uint32_t i;
 		struct under_way u;
@@ -103,7 +103,7 @@ static void test_never_stuck(void **state)
 			bool end = false;
 			uint64_t now = 0;
 
-			stripe_begin(&c, &p, &m, 1 + k * k * 10000);
+			stripe_begin(&c, &p, &m, 1 + k * k * 10000, 0);
 			for (int turns = 0; !end && turns < 1000; turns++) {
 				uint32_t n = take_all(&c, &p, &m, piece);
 
@@ -131,27 +131,27 @@ static void test_piece_size(void **state)
 	stripe_peer_init(&c, &p, 1);
 	c.least = 1000;
 	/* A 64th; two on each path. */
-	stripe_begin(&c, &p, &m, 640000);
+	stripe_begin(&c, &p, &m, 640000, 0);
 	assert_int_equal(take_all(&c, &p, &m, piece), 8);
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(piece[i].bytes, 10000);
 	/* Not below what is worth it; what fits into one is one; no crumb at the end. */
 	stripe_peer_init(&c, &p, 1);
-	stripe_begin(&c, &p, &m, 6400);
+	stripe_begin(&c, &p, &m, 6400, 0);
 	assert_int_equal(take_all(&c, &p, &m, piece), 6);
 	assert_int_equal(piece[0].bytes, 1000);
 	assert_int_equal(piece[5].bytes, 1400);
 	stripe_peer_init(&c, &p, 1);
-	stripe_begin(&c, &p, &m, 900);
+	stripe_begin(&c, &p, &m, 900, 0);
 	assert_int_equal(take_all(&c, &p, &m, piece), 1);
 	/* Not above what can still react. */
 	stripe_peer_init(&c, &p, 1);
-	stripe_begin(&c, &p, &m, UINT64_C(1) << 40);
+	stripe_begin(&c, &p, &m, UINT64_C(1) << 40, 0);
 	stripe_next(&c, &p, &m, piece);
 	assert_int_equal(piece[0].bytes, 4 << 20);
 	c.least = 0;
 	stripe_peer_init(&c, &p, 1);
-	stripe_begin(&c, &p, &m, 3);
+	stripe_begin(&c, &p, &m, 3, 0);
 	assert_int_equal(take_all(&c, &p, &m, piece), 3);
 }
 
@@ -167,8 +167,8 @@ static void test_one_after_the_other(void **state)
 	(void)state;
 	stripe_peer_init(&c, &p, 1);
 	c.least = 1000;
-	stripe_begin(&c, &p, &a, 640000);
-	stripe_begin(&c, &p, &b, 640000);
+	stripe_begin(&c, &p, &a, 640000, 0);
+	stripe_begin(&c, &p, &b, 640000, 0);
 	assert_int_equal(take_all(&c, &p, &a, first), 8);
 	assert_int_equal(take_all(&c, &p, &b, second), 1);
 	stripe_done(&c, &p, &a, &first[0], 0, 1);
@@ -191,7 +191,7 @@ static uint64_t over(const struct stripe_conf *c, struct stripe_peer *p, uint64_
 	bool all_in = false;
 
 	memset(moved, 0, c->paths * sizeof(*moved));
-	stripe_begin(c, p, &m, bytes);
+	stripe_begin(c, p, &m, bytes, 0);
 	while (!all_in) {
 		uint32_t at = 0;
 
@@ -258,6 +258,33 @@ static void test_pull_best(void **state)
 	assert_true(k < 60);
 }
 
+/* What is known of the paths is of use soon after, not much later; at first nothing is known. */
+static void test_pull_stale(void **state)
+{
+	double rate[] = {.05, .3, .05, .3, .05, .3};
+	struct stripe_conf c = policy("pull:6,3");
+	struct stripe_peer p;
+	struct stripe_msg m;
+	uint64_t moved[6];
+
+	(void)state;
+	c.line = .9;
+	stripe_peer_init(&c, &p, 1);
+	stripe_begin(&c, &p, &m, 1000000, 5);
+	assert_int_equal(m.paths, 6);
+	for (int k = 0; k < 10; k++)
+		over(&c, &p, 10000000, rate, moved);
+	stripe_begin(&c, &p, &m, 1000000, p.ended + p.took);
+	assert_int_equal(m.paths, 3);
+	stripe_begin(&c, &p, &m, 1000000, p.ended + 40 * p.took);
+	assert_int_equal(m.paths, 6);
+	/* Still the best first, and one that fails leaves all others. */
+	assert_int_equal(m.order[0] % 2 + m.order[1] % 2 + m.order[2] % 2, 3);
+	stripe_down(&c, &p, m.order[0]);
+	assert_true(stripe_next(&c, &p, &m, &(struct stripe_piece){0}));
+	assert_int_equal(m.paths, 5);
+}
+
 /* Slots leave what is slow, and come back to it when it is not any more. */
 static void test_hop(void **state)
 {
@@ -312,7 +339,7 @@ static void test_late(void **state)
 		for (int k = 0; k < 5; k++)
 			over(&c, &p, 10000000, rate, moved);
 		then = p;
-		stripe_begin(&c, &p, &m, 10000000);
+		stripe_begin(&c, &p, &m, 10000000, 0);
 		while (!end) {
 			uint32_t n = take_all(&c, &p, &m, piece);
 
@@ -346,7 +373,7 @@ static void test_late_once(void **state)
 		bool end = false;
 		uint32_t n;
 
-		stripe_begin(&c, &p, &m, 10000000);
+		stripe_begin(&c, &p, &m, 10000000, 0);
 		n = take_all(&c, &p, &m, piece);
 		for (uint32_t i = 0; i < n; i++)
 			stripe_done(&c, &p, &m, &piece[i], 0, now);
@@ -395,7 +422,7 @@ static void test_down(void **state)
 		int k;
 
 		stripe_peer_init(&c, &p, 1);
-		stripe_begin(&c, &p, &m, 10000000);
+		stripe_begin(&c, &p, &m, 10000000, 0);
 		n = take_all(&c, &p, &m, piece);
 		path = piece[0].path;
 		for (uint32_t i = 0; i < n; i++)
@@ -419,9 +446,9 @@ int main(void)
 		cmocka_unit_test(test_conserved),  cmocka_unit_test(test_never_stuck),
 		cmocka_unit_test(test_piece_size), cmocka_unit_test(test_one_after_the_other),
 		cmocka_unit_test(test_pull),       cmocka_unit_test(test_pull_best),
-		cmocka_unit_test(test_hop),        cmocka_unit_test(test_late),
-		cmocka_unit_test(test_late_once),  cmocka_unit_test(test_sudden),
-		cmocka_unit_test(test_down),
+		cmocka_unit_test(test_pull_stale), cmocka_unit_test(test_hop),
+		cmocka_unit_test(test_late),       cmocka_unit_test(test_late_once),
+		cmocka_unit_test(test_sudden),     cmocka_unit_test(test_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
