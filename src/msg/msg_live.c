@@ -58,8 +58,12 @@ static int find(unsigned int which, char path[PATH_MAX])
 	int len;
 
 	if (chosen()) {
-		if (snprintf(path, PATH_MAX, "%s", chosen()) >= PATH_MAX)
+		len = snprintf(path, PATH_MAX, "%s", chosen());
+		if (len >= PATH_MAX)
 			return -ENAMETOOLONG;
+		/* "live/" would be made as something above "", and followed where it is a link. */
+		while (len > 1 && path[len - 1] == '/')
+			path[--len] = '\0';
 		return which ? -ENOENT : path[0] == '/' ? 0 : -EINVAL;
 	}
 	if (which == 1)
