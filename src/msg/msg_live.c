@@ -114,7 +114,8 @@ bool msg_live_is_name(const char *name)
  * another. */
 bool msg_live_sweep(int dir, const char *name, int fd)
 {
-	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	/* For reading, as it was opened: an owner's lock excludes it just as well. */
+	struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
 	struct stat is, was;
 
 	if (fcntl(fd, F_SETLK, &all))

@@ -393,6 +393,29 @@ static void many_peers(int in, int out)
 	msg_live_close(second);
 }
 
+/* What is mapped must not become shorter. */
+static void test_nobody_else_writes(void **state)
+{
+	struct owner o = start(two_peers);
+	struct msg_live_proc *p;
+	char path[PATH_MAX], file[PATH_MAX + MSG_LIVE_NAME_MAX + 1];
+	struct stat st;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(msg_live_read(&p, &n, path), 0);
+	assert_int_equal(n, 1);
+	snprintf(file, sizeof(file), "%s/%s", dir, p->name);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0400);
+	if (geteuid())
+		assert_int_equal(truncate(file, 0), -1);
+	msg_live_free(p, n);
+	order(&o);
+	end(&o, 0);
+	assert_int_equal(files(), 0);
+}
+
 /* Nobody else may enter it, however it is written. */
 static void test_slash_at_the_end(void **state)
 {
@@ -631,6 +654,7 @@ int main(void)
 		cmocka_unit_test(test_child_of_fork_does_nothing),
 		cmocka_unit_test(test_child_may_close),
 		cmocka_unit_test(test_many_peers_and_two_endpoints),
+		cmocka_unit_test(test_nobody_else_writes),
 		cmocka_unit_test(test_slash_at_the_end),
 		cmocka_unit_test(test_limit_of_files),
 		cmocka_unit_test(test_never_half_written),
