@@ -40,12 +40,10 @@ done
 shift $((OPTIND - 1))
 [ $# -gt 0 ] || set -- route hsd sim
 [ -x "$WEFT" ] || { echo "bench_fabric: no $WEFT; build it first" >&2 && exit 1; }
-tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+make_tmp
 out=${out:-$tmp}
 failed=0
 
-field() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$2"; }
 # verdict VALUE LIMIT: at most
 verdict() { awk -v v="$1" -v l="$2" 'BEGIN { print v <= l ? "PASS" : "MISS" }'; }
 

@@ -1,7 +1,11 @@
 # What the benchmarks of this directory share. To be sourced; wants `bench`, the script's name.
 # shellcheck shell=bash
 
-run_pid=''
+tmp=''
+run_pid=''         # of what runs bounded
+pids=()            # of others, in the background
+declare -A labs=() # names of those that are up, ...
+lab=''             # ... and of one more, where one is enough
 limit=120 # seconds for one run, with all that comes before and after it
 quick=no
 
@@ -9,6 +13,41 @@ say() { echo "$bench: $*" >&2; }
 
 # pick FULL QUICK
 pick() { if [ $quick = yes ]; then echo "$2"; else echo "$1"; fi; }
+
+# field NAME [FILE]: the values of that name in a document of JSON, one for each line that has it.
+field() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "${2:-$tmp/out}"; }
+
+# ---- running ----
+
+# stop: ends what runs in the background.
+stop() {
+	local pid
+	for pid in "${pids[@]}" $run_pid; do
+		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+	done
+	pids=() run_pid=''
+}
+
+labs_down() {
+	[ -z "$lab" ] || labs[$lab]=$lab
+	[ ${#labs[@]} -eq 0 ] || "$WEFT" lab down "${labs[@]}" >/dev/null
+	labs=() lab=''
+}
+
+cleanup() {
+	trap - EXIT INT TERM
+	stop
+	labs_down
+	rm -rf "$tmp"
+}
+
+# make_tmp: $tmp, which goes when the script ends, however it does, and with it all else that is ours.
+make_tmp() {
+	tmp=$(mktemp -d) || exit 1
+	trap cleanup EXIT
+	trap 'cleanup; exit 130' INT
+	trap 'cleanup; exit 143' TERM
+}
 
 # In the background, so that a signal to the script is not kept waiting.
 bounded() {

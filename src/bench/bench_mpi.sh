@@ -57,27 +57,8 @@ for program in "$WEFT" "$PERF" "$MPI_PERF"; do
 	[ -x "$program" ] || { echo "bench_mpi: no $program; build it first" >&2 && exit 1; }
 done
 
-tmp=$(mktemp -d)
-lab='' server_pid=''
+make_tmp
 failed=0
-
-lab_down() {
-	[ -z "$lab" ] || "$WEFT" lab down "$lab" >/dev/null
-	lab=''
-}
-
-cleanup() {
-	local pid
-	trap - EXIT INT TERM
-	for pid in $run_pid $server_pid; do
-		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
-	done
-	lab_down
-	rm -rf "$tmp"
-}
-trap cleanup EXIT
-trap 'cleanup; exit 130' INT
-trap 'cleanup; exit 143' TERM
 
 # ---- stacks ----
 
@@ -168,7 +149,7 @@ raw() {
 	local file=$tmp/$series.raw.$round.json address
 	address=$("$WEFT" lab exec "$lab" h1 -- hostname -I) || return
 	"$WEFT" lab exec "$lab" h1 -- timeout "$limit" "$PERF" server -q </dev/null >/dev/null 2>&1 &
-	server_pid=$!
+	pids+=($!)
 	if bounded "$WEFT" lab exec "$lab" h0 -- "$PERF" "$@" -q -j "$file" "${address%% *}" \
 		>/dev/null 2>"$tmp/err"; then
 		files+=("$file")
@@ -176,9 +157,7 @@ raw() {
 		say "$series: raw sockets: failed: $(tail -n 3 "$tmp/err")"
 		failed=1
 	fi
-	kill "$server_pid" 2>/dev/null
-	wait "$server_pid" 2>/dev/null
-	server_pid=''
+	stop
 }
 
 # begin SERIES N SECONDS: so many rounds, unless -r says otherwise, of runs that measure for so long
@@ -309,7 +288,7 @@ run_part() {
 	memory) part_memory ;;
 	*) say "there is no part '$1'" && exit 2 ;;
 	esac
-	lab_down
+	labs_down
 }
 
 # ---- all ----

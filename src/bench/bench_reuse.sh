@@ -101,20 +101,8 @@ for program in "$WEFT" "$PERF" "$MPI_PERF" "$MSG_PERF"; do
 	[ -x "$program" ] || { say "no $program; build it first" && exit 1; }
 done
 
-tmp=$(mktemp -d)
-failed=0 other_pid=''
-cleanup() {
-	local pid
-	trap - EXIT INT TERM
-	for pid in $run_pid $other_pid; do
-		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
-	done
-	lab_down
-	rm -rf "$tmp"
-}
-trap cleanup EXIT
-trap 'cleanup; exit 130' INT
-trap 'cleanup; exit 143' TERM
+make_tmp
+failed=0
 # For bench_table.sh.
 # shellcheck disable=SC2034
 series=reuse varies=setting facts=''
@@ -139,18 +127,14 @@ layer_once() {
 	if [ "$1" = rd ]; then
 		lab_up || { failed=1 && return; }
 		"$WEFT" lab exec "$lab" h1 -- "${start[@]}" "${options[@]}" -l "$tmp/meet" </dev/null >/dev/null 2>&1 &
-		other_pid=$!
+		pids+=($!)
 		start=("$WEFT" lab exec "$lab" h0 -- "${start[@]}" -c "$tmp/meet")
 	fi
 	bounded "${start[@]}" "${options[@]}" >"$tmp/out" 2>"$tmp/err" || {
 		say "$key: failed ($?): $(tail -n 3 "$tmp/err")"
 		failed=1
 	}
-	if [ -n "$other_pid" ]; then
-		kill "$other_pid" 2>/dev/null
-		wait "$other_pid" 2>/dev/null
-		other_pid=''
-	fi
+	stop
 	while read -r size off on ratio _ _ copy; do
 		record "$key $size" "off$2" "$off"
 		record "$key $size" "on$2" "$on"

@@ -3,8 +3,6 @@
 
 # ---- where ----
 
-lab=''
-
 # The lab is made when it is first needed: two hosts for a pair, four for all, at one switch.
 lab_up() {
 	[ -z "$lab" ] || return 0
@@ -13,11 +11,6 @@ lab_up() {
 	lab=''
 	say "without a lab there is no measurement between hosts"
 	return 1
-}
-
-lab_down() {
-	[ -z "$lab" ] || "$WEFT" lab down "$lab" >/dev/null
-	lab=''
 }
 
 # ---- settings ----

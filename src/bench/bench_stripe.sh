@@ -89,17 +89,8 @@ for program in "$WEFT" "$MPI_PERF"; do
 	[ -x "$program" ] || { say "no $program; build it first" && exit 1; }
 done
 
-tmp=$(mktemp -d)
+make_tmp
 failed=0
-cleanup() {
-	trap - EXIT INT TERM
-	stop
-	labs_down
-	rm -rf "$tmp"
-}
-trap cleanup EXIT
-trap 'cleanup; exit 130' INT
-trap 'cleanup; exit 143' TERM
 # For bench_table.sh.
 # shellcheck disable=SC2034
 series=stripe varies=policy compared="$policies $ours" facts="\"link_MBps\": $(link_MBps), \"mtu\": $MTU, "

@@ -3,8 +3,6 @@
 
 # ---- labs ----
 
-declare -A labs=()
-
 # lab_up KEY TUPLE ROUTING: the lab ${labs[KEY]}.
 lab_up() {
 	local name=st$$-${#labs[@]}
@@ -14,11 +12,6 @@ lab_up() {
 		return 1
 	fi
 	labs[$1]=$name
-}
-
-labs_down() {
-	[ ${#labs[@]} -eq 0 ] || "$WEFT" lab down "${labs[@]}" >/dev/null
-	labs=()
 }
 
 # hosts NAME HOST...: a file for --order.
@@ -35,17 +28,7 @@ link_MBps() {
 
 # ---- running ----
 
-pids=()
 exports=() # variables of one run
-
-# stop: ends what runs in the background.
-stop() {
-	local pid
-	for pid in "${pids[@]}" $run_pid; do
-		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
-	done
-	pids=() run_pid=''
-}
 
 # command_of POLICY LAB RANKS ORDER PROGRAM...: in $cmd.
 command_of() {

@@ -9,9 +9,6 @@
 # belongs to all results. shellcheck can not see who uses what.
 # shellcheck shell=bash disable=SC2034
 
-# field NAME [FILE]: the values of the rows of weft-mpi-perf's JSON, one for each.
-field() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "${2:-$tmp/out}"; }
-
 # ---- results ----
 
 # begin PART UNIT TITLE: the title may have more lines, which a picture has no room for.

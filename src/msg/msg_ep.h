@@ -241,9 +241,13 @@ int msg_start_qp(struct msg_ep *ep);
 /* A queue pair for datagrams, with a random *qkey. timeout: as verbs has it; 0: the device's. */
 int msg_bring_up(const struct msg_dev *dev, struct ibv_qp *qp, uint32_t *qkey, uint8_t timeout);
 
-/* ---- msg_ep.c ---- */
+/* ---- msg_progress.c ---- */
+/* msg_progress() for who has the lock. */
+int msg_progress_locked(struct msg_ep *ep);
 /* Posts receive buffers that are idle. */
 void msg_refill(struct msg_ep *ep);
+/* A message that went in one packet is done. */
+void msg_packet_sent(struct msg_ep *ep, struct msg_op *op, int err);
 
 /* ---- msg_id.c: names of operations ---- */
 int msg_id_new(struct msg_ep *ep, struct msg_op *op);

@@ -58,8 +58,12 @@ static int find(unsigned int which, char path[PATH_MAX])
 	int len;
 
 	if (chosen()) {
-		if (snprintf(path, PATH_MAX, "%s", chosen()) >= PATH_MAX)
+		len = snprintf(path, PATH_MAX, "%s", chosen());
+		if (len >= PATH_MAX)
 			return -ENAMETOOLONG;
+		/* "live/" would be made as something above "", and followed where it is a link. */
+		while (len > 1 && path[len - 1] == '/')
+			path[--len] = '\0';
 		return which ? -ENOENT : path[0] == '/' ? 0 : -EINVAL;
 	}
 	if (which == 1)
@@ -110,7 +114,8 @@ bool msg_live_is_name(const char *name)
  * another. */
 bool msg_live_sweep(int dir, const char *name, int fd)
 {
-	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	/* For reading, as it was opened: an owner's lock excludes it just as well. */
+	struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
 	struct stat is, was;
 
 	if (fcntl(fd, F_SETLK, &all))

@@ -11,6 +11,10 @@
  * namespace, see when it is gone, and remove the file. Not flock(2): a child of fork would have the
  * lock, too, and outlive its parent with it.
  *
+ * A mapped file that is made shorter ends its owner by a signal, and a write(2) instead of a store
+ * takes sixty times as long. So nobody can open it for writing, not even the user, who would have
+ *to change its mode first; root can.
+ *
  * The bytes are in the order of this machine, on which everybody is who can read them. A reader
  * takes nothing for granted.
  */

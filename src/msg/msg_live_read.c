@@ -77,7 +77,7 @@ static int read_proc(int dir, const char *name, int fd, struct msg_live_proc *p)
 static int add_file(int dir, const char *name, struct msg_live_proc **procs, size_t *n)
 {
 	struct msg_live_proc proc, *more;
-	int err, fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int err, fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
 		return 0; /* gone meanwhile, or none of ours */

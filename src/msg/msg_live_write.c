@@ -58,7 +58,7 @@ static void sweep_all(int dir)
 			break;
 		if (!msg_live_is_name(e->d_name) || strtol(e->d_name, NULL, 10) == own)
 			continue;
-		file = openat(dir, e->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		file = openat(dir, e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 		if (file < 0)
 			continue;
 		msg_live_sweep(dir, e->d_name, file);
@@ -81,7 +81,7 @@ static int make_file(struct msg_live *l, int dir)
 	if (err)
 		return err;
 	snprintf(l->name, sizeof(l->name), "%d-%016" PRIx64, (int)getpid(), key);
-	l->fd = openat(dir, l->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	l->fd = openat(dir, l->name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400);
 	if (l->fd < 0)
 		return -errno;
 	if (fcntl(l->fd, F_SETLK, &all) || fstat(l->fd, &st) || !st.st_nlink)

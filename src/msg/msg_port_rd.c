@@ -209,16 +209,25 @@ static bool rd_settled(struct msg_ep *ep)
 /* The device vouches for the queue pair's number and for half of the IP address, as a LID; the
  * packet has the rest. Who claims to be somebody else is not believed: each claim would cost
  * memory, and answers to where nobody is. */
+static bool is_at(uint32_t ip, const struct ibv_wc *wc)
+{
+	return (uint16_t)ntohl(ip) == wc->slid;
+}
+
 static uint32_t rd_source(struct msg_ep *ep, const struct ibv_wc *wc, const struct msg_pkt *p)
 {
 	struct msg_addr from = msg_addr_v4(p->ip, wc->src_qp, p->qkey);
 
-	return (uint16_t)ntohl(p->ip) == wc->slid ? msg_peer_get(ep, &from) : UINT32_MAX;
+	return is_at(p->ip, wc) ? msg_peer_get(ep, &from) : UINT32_MAX;
 }
 
+/* Not by the number alone, which is everybody's own choice: who has the same elsewhere, and knows
+ * the Q_Key, could end a receive that waits for the peer's bytes. */
 static bool rd_is_from(const struct msg_ep *ep, const struct ibv_wc *wc, uint32_t peer)
 {
-	return ep->peers[peer].addr.qpn == wc->src_qp;
+	const struct msg_addr *a = &ep->peers[peer].addr;
+
+	return a->qpn == wc->src_qp && is_at(a->ip, wc);
 }
 
 static void rd_stats(const struct msg_ep *ep, struct msg_stats *out)

@@ -353,6 +353,16 @@ void rnic_conn_accepted(struct rnic_engine *e, int fd, struct in_addr peer)
 	rnic_timer_arm(e, &c->timer, util_now_ns() + HANDSHAKE_NS);
 }
 
+void rnic_conn_scarce(int err)
+{
+	static atomic_bool told;
+
+	util_log_once(
+		&told, UTIL_LOG_WARN, "there can not be another connection: %s%s", strerror(err),
+		err == EMFILE ? "; each needs a descriptor, 'ulimit -n' is how many there may be"
+			      : "");
+}
+
 /* ---- the connecting side ---- */
 
 static void begin_connect(struct rnic_qp *qp)
@@ -366,7 +376,9 @@ static void begin_connect(struct rnic_qp *qp)
 	int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	struct rnic_conn *c;
 
-	if (fd >= 0) {
+	if (fd < 0) {
+		rnic_conn_scarce(errno);
+	} else {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 		/* The peer recognises us by our address. The port is chosen by connect,
 		 * which can share it with connections to other peers. */

@@ -4,11 +4,11 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "util_clock.h"
 #include "util_log.h"
+#include "util_number.h"
 
 #define ONE       (UINT64_C(1) << 32) /* a probability of 1 */
 #define DECIMALS  12                  /* of a probability; 2^-32 has ten zeros */
@@ -70,17 +70,6 @@ static int parse_probability(const char *text, uint64_t *value)
 	return num && !*value ? -EINVAL : 0;
 }
 
-static int parse_whole(const char *text, char **end, uint64_t *value)
-{
-	/* strtoull takes blanks and a sign; neither belongs here. */
-	if (!digit(*text))
-		return -EINVAL;
-	errno = 0;
-	/* Not base 0, which takes 042 for 34. */
-	*value = strtoull(text, end, text[0] == '0' && text[1] == 'x' ? 16 : 10);
-	return errno ? -EINVAL : 0;
-}
-
 static int parse_delay(const char *text, uint64_t *value)
 {
 	static const struct {
@@ -91,9 +80,9 @@ static int parse_delay(const char *text, uint64_t *value)
 		    {"us", UTIL_NS_PER_US},
 		    {"ms", UTIL_NS_PER_MS},
 		    {"s", UTIL_NS_PER_S}};
-	char *end;
+	const char *end;
 
-	if (parse_whole(text, &end, value))
+	if (util_whole(text, &end, value))
 		return -EINVAL;
 	for (size_t i = 0; i < sizeof(unit) / sizeof(unit[0]); i++)
 		if (!strcmp(end, unit[i].name))
@@ -106,9 +95,9 @@ static int parse_delay(const char *text, uint64_t *value)
 
 static int parse_seed(const char *text, uint64_t *value)
 {
-	char *end;
+	const char *end;
 
-	return parse_whole(text, &end, value) || *end ? -EINVAL : 0;
+	return util_whole(text, &end, value) || *end ? -EINVAL : 0;
 }
 
 static const struct key {

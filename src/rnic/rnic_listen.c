@@ -25,9 +25,7 @@ static void resume(struct rnic_timer *t, uint64_t now)
 
 static void pause_listener(struct rnic_listener *l)
 {
-	static atomic_bool told;
-
-	util_log_once(&told, UTIL_LOG_WARN, "can not accept connections: %s", strerror(errno));
+	rnic_conn_scarce(errno);
 	if (!rnic_timer_arm(l->io.e, &l->pause, util_now_ns() + PAUSE_NS))
 		rnic_io_want(&l->io, 0);
 }

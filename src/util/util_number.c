@@ -1,6 +1,8 @@
 #include "util_number.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* All digits; returns what follows them, or NULL if there are none. */
@@ -28,6 +30,23 @@ int util_decimal(const char *text, uint64_t *value)
 		return -EINVAL;
 	*value = v;
 	return ret;
+}
+
+int util_whole(const char *text, const char **end, uint64_t *value)
+{
+	bool hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	char *rest;
+	int ret;
+
+	/* Not base 0, which takes 010 for 8. */
+	if (!hex) {
+		*end = digits(text, value, &ret);
+		return *end ? ret : -EINVAL;
+	}
+	errno = 0;
+	*value = strtoull(text, &rest, 16);
+	*end = rest;
+	return errno ? -ERANGE : 0;
 }
 
 int util_size(const char *text, uint64_t *value)

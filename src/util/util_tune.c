@@ -1,7 +1,6 @@
 #include "util_tune.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,6 +10,7 @@
 #include <strings.h>
 
 #include "util_log.h"
+#include "util_number.h"
 
 const struct util_tunable util_tunables[] = {
 	[UTIL_TUNE_LOG] =
@@ -56,15 +56,11 @@ refuse(char *why, size_t why_len, const char *fmt, ...)
 /* A number and one of the units. -EINVAL: not that; -ERANGE: more than 64 bits. */
 static int parse_number(const char *text, const struct unit *units, uint64_t *value)
 {
-	char *end;
+	const char *end;
+	int ret = util_whole(text, &end, value);
 
-	/* strtoull takes blanks and a sign; a tunable has neither. */
-	if (!isdigit((unsigned char)text[0]))
-		return -EINVAL;
-	errno = 0;
-	*value = strtoull(text, &end, 0);
-	if (errno)
-		return -ERANGE;
+	if (ret)
+		return ret;
 	for (; units->name; units++)
 		if (!strcmp(end, units->name))
 			return __builtin_mul_overflow(*value, units->factor, value) ? -ERANGE : 0;

@@ -35,7 +35,7 @@ check_eq "$(jq -c '.processes' <<<"$out")" "[]"
 # ---- one process ----
 owner hop:4 2
 check_eq "$(stat -c %a "$WEFT_LIVE_DIR")" 700
-check_eq "$(stat -c %a "$WEFT_LIVE_DIR"/*)" 600
+check_eq "$(stat -c %a "$WEFT_LIVE_DIR"/*)" 400
 run "$WEFT" paths --interval 400ms
 check_code 0
 check_eq "$err" ""

@@ -439,9 +439,16 @@ static void test_rma_many(void **state)
 
 enum { UNDER_WAY = 40 };
 
-/* The other one does not move any more; these are for it. */
-static void start_to_nobody(struct side *s, struct op *op)
+/* Two that have talked, of which the second does not move any more; these are for it. */
+static void start_to_nobody(struct side *s, const struct msg_ep_conf *mode, struct op *op)
 {
+	side_open(s, mode);
+	warm_up(s);
+	if (s->me) {
+		meet(s);
+		pause();
+	}
+	meet(s);
 	CHECK(!kill(s->child, SIGSTOP));
 	for (unsigned int i = 0; i < UNDER_WAY; i++)
 		try_send(s, &op[i], s->tx + i % 3 * 4096, 1, 3000, MSG_OP_TAGGED);
@@ -461,14 +468,7 @@ static void test_death(void **state)
 	struct window nowhere = {(uintptr_t)&nowhere, 1};
 	struct side s;
 
-	side_open(&s, *state);
-	warm_up(&s);
-	if (s.me) {
-		meet(&s);
-		pause();
-	}
-	meet(&s);
-	start_to_nobody(&s, op);
+	start_to_nobody(&s, *state, op);
 	for (unsigned int i = 0; i < 8; i++) {
 		put[i] = rma(&s, i % 2 ? MSG_OP_READ : MSG_OP_WRITE, &nowhere, 0, s.tx, 500 * i);
 		if (msg_rma(s.ep, &put[i].msg))
@@ -492,14 +492,7 @@ static void test_close(void **state)
 	static struct op op[UNDER_WAY];
 	struct side s;
 
-	side_open(&s, *state);
-	warm_up(&s);
-	if (s.me) {
-		meet(&s);
-		pause();
-	}
-	meet(&s);
-	start_to_nobody(&s, op);
+	start_to_nobody(&s, *state, op);
 	msg_ep_close(s.ep);
 	check_let_go(&s);
 	msg_dev_close(s.dev);

@@ -393,6 +393,45 @@ static void many_peers(int in, int out)
 	msg_live_close(second);
 }
 
+/* What is mapped must not become shorter. */
+static void test_nobody_else_writes(void **state)
+{
+	struct owner o = start(two_peers);
+	struct msg_live_proc *p;
+	char path[PATH_MAX], file[PATH_MAX + MSG_LIVE_NAME_MAX + 1];
+	struct stat st;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(msg_live_read(&p, &n, path), 0);
+	assert_int_equal(n, 1);
+	snprintf(file, sizeof(file), "%s/%s", dir, p->name);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0400);
+	if (geteuid())
+		assert_int_equal(truncate(file, 0), -1);
+	msg_live_free(p, n);
+	order(&o);
+	end(&o, 0);
+	assert_int_equal(files(), 0);
+}
+
+/* Nobody else may enter it, however it is written. */
+static void test_slash_at_the_end(void **state)
+{
+	char where[PATH_MAX + 16];
+	struct owner o;
+
+	(void)state;
+	snprintf(where, sizeof(where), "%s/new//", dir);
+	setenv("WEFT_LIVE_DIR", where, 1);
+	o = start(two_peers);
+	assert_int_equal(count(), 1);
+	end(&o, 0);
+	assert_int_equal(rmdir(where), 0);
+	setenv("WEFT_LIVE_DIR", dir, 1);
+}
+
 /* Nothing is shown then, and nobody is killed for it. */
 static void small_files(int in, int out)
 {
@@ -592,6 +631,9 @@ static void test_directory_of_others(void **state)
 	snprintf(path, sizeof(path), "%s/link", dir);
 	assert_int_equal(symlink("/tmp", path), 0);
 	refused(path, -ENOTDIR);
+	strcat(path, "/");
+	refused(path, -ENOTDIR);
+	path[strlen(path) - 1] = '\0';
 	unlink(path);
 	if (!geteuid()) {
 		assert_int_equal(chown(dir, 1, 1), 0);
@@ -612,6 +654,8 @@ int main(void)
 		cmocka_unit_test(test_child_of_fork_does_nothing),
 		cmocka_unit_test(test_child_may_close),
 		cmocka_unit_test(test_many_peers_and_two_endpoints),
+		cmocka_unit_test(test_nobody_else_writes),
+		cmocka_unit_test(test_slash_at_the_end),
 		cmocka_unit_test(test_limit_of_files),
 		cmocka_unit_test(test_never_half_written),
 		cmocka_unit_test(test_any_bytes),

@@ -208,12 +208,29 @@ static void test_liar(void **state)
 	apart(run_liar);
 }
 
+/* The same number at another address is somebody else. */
+static void test_same_number(void **state)
+{
+	static struct msg_ep ep;
+	struct msg_peer peers[2] = {{.addr = msg_addr_v4(inet_addr("10.1.0.5"), 77, 1)},
+				    {.addr = msg_addr_v4(inet_addr("10.1.0.6"), 77, 1)}};
+	struct ibv_wc wc = {.src_qp = 77, .slid = 6};
+
+	(void)state;
+	ep.peers = peers;
+	assert_false(msg_port_rd.is_from(&ep, &wc, 0));
+	assert_true(msg_port_rd.is_from(&ep, &wc, 1));
+	wc.src_qp = 78;
+	assert_false(msg_port_rd.is_from(&ep, &wc, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_silent),
 		cmocka_unit_test(test_liar),
+		cmocka_unit_test(test_same_number),
 	};
 
 	setenv("TEST_MSG_STRIPE", "pull:3", 1);

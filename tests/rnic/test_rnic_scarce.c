@@ -4,6 +4,7 @@
  * The n-th allocation fails, for every n up to the last one that a scenario makes. */
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include "rig.h"
@@ -271,6 +272,46 @@ static void test_descriptors(void **state)
 	rig_join(&proc);
 }
 
+/* What has been written to standard error since it was made this file. */
+static bool said(int file, const char *what)
+{
+	char text[4096] = "";
+
+	return pread(file, text, sizeof(text) - 1, 0) > 0 && strstr(text, what);
+}
+
+/* There is a limit of time to it, and somebody says what is wrong. */
+static void no_descriptor(int sock, void *arg)
+{
+	int own = dup(STDERR_FILENO), file = memfd_create("stderr", MFD_CLOEXEC), lowest;
+	struct objects x;
+	uint64_t begin;
+
+	(void)arg;
+	CHECK(own >= 0 && file >= 0);
+	CHECK(make(&x));
+	lowest = dup(sock);
+	close(lowest);
+	CHECK(dup2(file, STDERR_FILENO) >= 0);
+	limit_fds((rlim_t)lowest);
+	begin = rig_now_ms();
+	CHECK(!traffic(&x));
+	limit_fds(100);
+	CHECK(dup2(own, STDERR_FILENO) >= 0);
+	CHECK(rig_now_ms() - begin < 5000);
+	CHECK(said(file, "'ulimit -n'"));
+	unmake(&x);
+}
+
+static void test_no_descriptor(void **state)
+{
+	struct rig_proc proc;
+
+	(void)state;
+	rig_spawn(&proc, no_descriptor, NULL);
+	rig_join(&proc);
+}
+
 /* A program that closes everything it does not know (a daemon's start). */
 static void robbed(int sock, void *arg)
 {
@@ -311,6 +352,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RIG_TEST(test_memory),
 		RIG_TEST(test_descriptors),
+		RIG_TEST(test_no_descriptor),
 		RIG_TEST(test_robbed),
 	};
 

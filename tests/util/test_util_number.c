@@ -24,6 +24,37 @@ static void test_decimal(void **state)
 		assert_int_equal(util_decimal(bad[i], &v), -EINVAL);
 }
 
+static void test_whole(void **state)
+{
+	static const struct {
+		const char *text, *rest;
+		uint64_t value;
+	} good[] = {{"0", "", 0},
+		    {"010", "", 10},
+		    {"08", "", 8},
+		    {"007x", "x", 7},
+		    {"0x1f", "", 31},
+		    {"0X10k", "k", 16},
+		    {"12us", "us", 12},
+		    {"0x", "x", 0},
+		    {"18446744073709551615", "", UINT64_MAX},
+		    {"0xffffffffffffffff", "", UINT64_MAX}};
+	static const char *const bad[] = {"", "-1", "+1", " 1", "k", "x10"};
+	const char *end;
+	uint64_t v;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(util_whole(good[i].text, &end, &v), 0);
+		assert_true(v == good[i].value);
+		assert_string_equal(end, good[i].rest);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(util_whole(bad[i], &end, &v), -EINVAL);
+	assert_int_equal(util_whole("18446744073709551616", &end, &v), -ERANGE);
+	assert_int_equal(util_whole("0x10000000000000000", &end, &v), -ERANGE);
+}
+
 static void test_size(void **state)
 {
 	static const struct {
@@ -50,6 +81,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_decimal),
+		cmocka_unit_test(test_whole),
 		cmocka_unit_test(test_size),
 	};
 

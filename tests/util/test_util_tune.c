@@ -60,7 +60,8 @@ static void test_accepted(void **state)
 		{T_ENUM, "one", 0},         {T_ENUM, "three", 2},
 		{T_TIME, "1000ns", 1000},   {T_TIME, "5", 5000},
 		{T_TIME, "5us", 5000},      {T_TIME, "7ms", 7000000},
-		{T_TIME, "1s", 1000000000},
+		{T_TIME, "1s", 1000000000}, {T_UINT, "020", 20},
+		{T_UINT, "020k", 20480},    {T_TIME, "010us", 10000},
 	};
 	struct util_tune_value v;
 	char why[256];
