@@ -56,8 +56,10 @@ static bool pull_next(const struct stripe_conf *c, struct stripe_peer *p, struct
 static void pull_done(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,
 		      const struct stripe_piece *piece, uint64_t began, uint64_t now)
 {
-	(void)c;
-	stripe_rate_done(p, m, piece, began, now);
+	/* What a path has while all share the line is not what it would have among few, and next to
+	 * those would look bad for ever. */
+	if (m->fresh || c->batch == c->paths)
+		stripe_rate_done(p, m, piece, began, now);
 }
 
 static void pull_end(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,
