@@ -30,7 +30,7 @@ static const char help[] =
 	"file in memory, unless FI_WEFT_LIVE=no.\n"
 	"\n"
 	"Examples:\n"
-	"  FI_WEFT_STRIPING=hop weft run --lab fat -n 24 ./program &\n"
+	"  FI_WEFT_STRIPING=hop weft run --lab fat -n 24 ./program </dev/null &\n"
 	"  weft paths                                    all of them, live\n"
 	"  weft paths --host h0 --count 1                what h0 did within a second\n"
 	"  weft paths --json --interval 100ms --count 0 >watch.json\n"
