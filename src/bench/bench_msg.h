@@ -10,8 +10,7 @@
 
 struct bench_msg_conf {
 	bool pieces, cached;
-	bool swapped; /* the endpoint without a copy comes first */
-	bool same;    /* both copy */
+	bool same; /* both copy */
 	uint64_t rounds, block, seconds;
 	size_t sizes[24];
 	size_t n_sizes;

@@ -1,10 +1,11 @@
 /* Latency of messages, with and without a copy of each in one process. What differs by some percent
- * from process to process, where memory lies and which core is faster, is the same for both then.
+ * from process to process, and from endpoint to endpoint, where memory lies and which core is
+ * faster, is the same for both then.
  *
  * Two processes, which are made by a fork, or find each other by a socket in the file system: that
- * leads from one network namespace to another. Each has two endpoints, one for each setting, which
- * take turns in blocks; the order is another one each round. Both do the same, and need not
- * agree on anything but their addresses.
+ * leads from one network namespace to another. Each has an endpoint, whose settings take turns in
+ * blocks; the order is another one each round. Both do the same, and need not agree on anything but
+ * their addresses.
  */
 #include <errno.h>
 #include <sched.h>
@@ -35,8 +36,9 @@ struct side {
 	int me, sock;
 	pid_t child;
 	struct msg_dev *dev;
-	struct msg_ep *ep[SETTINGS];
-	uint32_t peer[SETTINGS];
+	struct msg_ep *ep;
+	uint32_t peer;
+	enum msg_reusing how[SETTINGS];
 	uint8_t *out, *in;
 	unsigned int wrong;
 };
@@ -118,75 +120,73 @@ static void open_all(struct side *s, const struct bench_msg_conf *c)
 {
 	struct msg_dev_conf dev = {.piecewise = c->pieces,
 				   .cache = c->cached ? MSG_CACHE_ON : MSG_CACHE_AUTO};
+	/* As libfabric's provider has it. */
+	struct msg_ep_conf conf = {.eager_max = BENCH_MSG_LONGEST,
+				   .rx_buffers = 64,
+				   .depth = 256,
+				   .linger = BENCH_S,
+				   .reuse = MSG_REUSE_NO,
+				   .done = done};
+	struct msg_addr own, other;
 	int err = msg_dev_open_conf(&dev, &s->dev);
 
-	for (int k = 0; k < SETTINGS && !err; k++) {
-		int i = c->swapped ? !k : k;
-		/* As libfabric's provider has it. */
-		struct msg_ep_conf conf = {.eager_max = BENCH_MSG_LONGEST,
-					   .rx_buffers = 64,
-					   .depth = 256,
-					   .linger = BENCH_S,
-					   .reuse = i == ON && !c->same ? MSG_REUSE_AUTO
-									: MSG_REUSE_NO,
-					   .done = done};
-		struct msg_addr own, other;
-
-		err = msg_ep_open(s->dev, &conf, &s->ep[i]);
-		if (err)
-			break;
-		own = msg_ep_addr(s->ep[i]);
-		exchange(s, &own, &other, sizeof(own));
-		err = msg_ep_peer(s->ep[i], &other, &s->peer[i]);
-	}
+	if (!err)
+		err = msg_ep_open(s->dev, &conf, &s->ep);
+	if (err)
+		die("an endpoint", err);
+	own = msg_ep_addr(s->ep);
+	exchange(s, &own, &other, sizeof(own));
+	err = msg_ep_peer(s->ep, &other, &s->peer);
+	s->how[OFF] = MSG_REUSE_NO;
+	s->how[ON] = c->same ? MSG_REUSE_NO : MSG_REUSE_AUTO;
 	s->out = aligned_alloc(4096, BENCH_MSG_LONGEST);
 	s->in = aligned_alloc(4096, BENCH_MSG_LONGEST);
 	if (err || !s->out || !s->in)
-		die("endpoints", err ? err : -ENOMEM);
+		die("buffers", err ? err : -ENOMEM);
 }
 
 /* ---- messages ---- */
 
-static void await(struct side *s, int which, struct op *op)
+static void await(struct side *s, struct op *op)
 {
 	while (!op->done)
-		msg_progress(s->ep[which]);
+		msg_progress(s->ep);
 	if (op->msg.err)
 		die("a message", op->msg.err);
 }
 
-static void send_out(struct side *s, int which, size_t size)
+static void send_out(struct side *s, size_t size)
 {
 	struct op op = {.msg = {.kind = MSG_OP_SEND,
 				.flags = MSG_OP_TAGGED,
-				.peer = s->peer[which],
+				.peer = s->peer,
 				.iov = {{s->out, size}},
 				.n_iov = 1}};
 	int err;
 
-	while ((err = msg_send(s->ep[which], &op.msg)) == -EAGAIN)
-		msg_progress(s->ep[which]);
+	while ((err = msg_send(s->ep, &op.msg)) == -EAGAIN)
+		msg_progress(s->ep);
 	if (err)
 		die("msg_send", err);
-	await(s, which, &op);
+	await(s, &op);
 }
 
-static void ping_pong(struct side *s, int which, size_t size)
+static void ping_pong(struct side *s, size_t size)
 {
 	struct op op = {.msg = {.kind = MSG_OP_RECV,
 				.flags = MSG_OP_TAGGED,
 				.peer = MSG_ANY_SRC,
 				.iov = {{s->in, size}},
 				.n_iov = 1}};
-	int err = msg_post_recv(s->ep[which], &op.msg);
+	int err = msg_post_recv(s->ep, &op.msg);
 
 	if (err)
 		die("msg_post_recv", err);
 	if (s->me == 0)
-		send_out(s, which, size);
-	await(s, which, &op);
+		send_out(s, size);
+	await(s, &op);
 	if (s->me != 0)
-		send_out(s, which, size);
+		send_out(s, size);
 }
 
 /* All bytes, on both sides, outside of any time. */
@@ -194,9 +194,10 @@ static void prove(struct side *s, int which, size_t size, unsigned int n)
 {
 	unsigned int mine = 2 * n + (unsigned int)s->me;
 
+	msg_ep_reuse(s->ep, s->how[which]);
 	for (size_t i = 0; i < size; i++)
 		s->out[i] = (uint8_t)((i + 89 * mine) % 251);
-	ping_pong(s, which, size);
+	ping_pong(s, size);
 	for (size_t i = 0; i < size; i++)
 		if (s->in[i] != (uint8_t)((i + 89 * (mine ^ 1)) % 251))
 			s->wrong++;
@@ -211,11 +212,12 @@ static double block(struct side *s, int which, size_t size, double *t, size_t n)
 	size_t some = n < 10 ? n : 10, k = 0;
 	struct bench_summary sum;
 
+	msg_ep_reuse(s->ep, s->how[which]);
 	for (size_t i = 0; i + some <= n; i += some) {
 		uint64_t from = bench_now();
 
 		for (size_t j = 0; j < some; j++)
-			ping_pong(s, which, size);
+			ping_pong(s, size);
 		t[k++] = (double)(bench_now() - from) / (double)some / 2;
 	}
 	bench_summarize(t, k, &sum);
@@ -279,8 +281,7 @@ int bench_msg_latency(const struct bench_msg_conf *c)
 		measure(&s, c, c->sizes[i], us, t);
 		report(&s, c, c->sizes[i], us, ratio);
 	}
-	for (int i = 0; i < SETTINGS; i++)
-		msg_ep_close(s.ep[i]);
+	msg_ep_close(s.ep);
 	msg_dev_close(s.dev);
 	if (s.wrong)
 		fprintf(stderr, "weft-msg-perf: %u bytes were not what was sent\n", s.wrong);

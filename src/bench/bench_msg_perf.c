@@ -20,8 +20,6 @@ static const char usage[] =
 	"  -s LIST  sizes, up to 64K (64,128,...,8K)\n"
 	"  -L       as on a device that needs local memory registered\n"
 	"  -C       and keep registrations\n"
-	"  -x       open the endpoint without a copy first: where its memory lies makes a "
-	"difference\n"
 	"  -z       both with a copy: what the method itself makes of no difference\n"
 	"  -T N     give up after so many seconds (120)\n"
 	"  -l PATH  be the second side, and wait for the first at this socket\n"
@@ -70,9 +68,6 @@ static int parse_one(struct bench_msg_conf *c, int option)
 	case 'C':
 		c->cached = true;
 		return 0;
-	case 'x':
-		c->swapped = true;
-		return 0;
 	case 'z':
 		c->same = true;
 		return 0;
@@ -93,7 +88,7 @@ int main(int argc, char **argv)
 
 	for (size_t s = 64; s <= 8192; s *= 2)
 		c.sizes[c.n_sizes++] = s;
-	while (!err && (option = getopt(argc, argv, "r:n:s:T:LCxzl:c:h")) != -1) {
+	while (!err && (option = getopt(argc, argv, "r:n:s:T:LCzl:c:h")) != -1) {
 		if (option == 'h') {
 			fputs(usage, stdout);
 			return 0;

@@ -122,7 +122,6 @@ layer_once() {
 	-cached) options+=(-L -C) ;;
 	esac
 	[ $quick = no ] || options+=(-s "64,8K")
-	[ $((round % 2)) -eq 1 ] || options+=(-x)
 	say "$key, off$2 on$2, round $round"
 	if [ "$1" = rd ]; then
 		lab_up || { failed=1 && return; }

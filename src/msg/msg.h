@@ -243,6 +243,8 @@ enum msg_transport msg_dev_transport(const struct msg_dev *dev);
 void msg_dev_close(struct msg_dev *dev);
 
 int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_ep **out);
+/* From now on: so that both can be measured on one endpoint. */
+void msg_ep_reuse(struct msg_ep *ep, enum msg_reusing how);
 /* Waits, conf.linger at most, until peers have acknowledged what was sent, and serves them
  * meanwhile. Nobody waits for peers that are gone. */
 void msg_ep_linger(struct msg_ep *ep);

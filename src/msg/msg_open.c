@@ -129,6 +129,12 @@ static void destroy(struct msg_ep *ep)
 	free(ep);
 }
 
+void msg_ep_reuse(struct msg_ep *ep, enum msg_reusing how)
+{
+	ep->conf.reuse = how;
+	ep->late = ep->dev->all && ep->port->post_keep && how != MSG_REUSE_NO;
+}
+
 int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_ep **out)
 {
 	struct msg_ep *ep = calloc(1, sizeof(*ep));
@@ -158,7 +164,7 @@ int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_
 	}
 	if (!err)
 		err = ep->port->open(ep);
-	ep->late = dev->all && ep->port->post_keep && conf->reuse != MSG_REUSE_NO;
+	msg_ep_reuse(ep, conf->reuse);
 	if (!err && conf->wait)
 		err = make_fd(ep);
 	if (!err)
