@@ -104,13 +104,12 @@ int msg_paths_now(struct msg_ep *ep, uint32_t peer)
 
 /* Asking the device takes its lock, for each path. */
 #define WATCH_EVERY (20 * UTIL_NS_PER_MS)
-/* A silent way is tried again after that long, and later and later. */
-#define DOWN_FIRST (500 * UTIL_NS_PER_MS)
-#define DOWN_MOST  (16 * UTIL_NS_PER_S)
 
 /* The device sends what is on a silent way over another one; no more is given to it for a while. */
 void msg_paths_watch(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths, uint64_t now)
 {
+	const struct msg_use *u = &paths->use;
+
 	if (!ep->port->way_silent || now - paths->watched < WATCH_EVERY)
 		return;
 	paths->watched = now;
@@ -119,20 +118,10 @@ void msg_paths_watch(struct msg_ep *ep, uint32_t peer, struct msg_paths *paths, 
 		bool silent = ep->port->way_silent(ep, peer, paths->way[i]);
 
 		paths->silent |= (uint32_t)silent << i;
-		if (paths->state.down[i]) {
-			if (now >= paths->down_until[i])
-				stripe_heal(&paths->conf, &paths->state, i);
-		} else if (silent) {
-			/* Not long ago it was so, too. */
-			if (now - paths->down_until[i] < paths->down_for[i])
-				paths->down_for[i] *= 2;
-			else
-				paths->down_for[i] = DOWN_FIRST;
-			if (paths->down_for[i] > DOWN_MOST)
-				paths->down_for[i] = DOWN_MOST;
-			paths->down_until[i] = now + paths->down_for[i];
+		if (msg_silent_use(&paths->rest[i], silent, u->given[i], u->out[i], now))
+			stripe_heal(&paths->conf, &paths->state, i);
+		else
 			stripe_down(&paths->conf, &paths->state, i);
-		}
 	}
 }
 

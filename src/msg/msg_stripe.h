@@ -21,6 +21,7 @@
 #include "stripe.h"
 #include "stripe_auto.h"
 #include "util_list.h"
+#include "msg_silent.h"
 #include "msg_use.h"
 
 struct msg_ep;
@@ -40,10 +41,9 @@ struct msg_paths {
 	struct msg_plan whole;       /* of what is short, where paths are connections */
 	void *way[STRIPE_PATHS_MAX]; /* what the port's post() wants */
 	struct msg_use use;
-	uint64_t watched;                      /* when the port was last asked for silent ways */
-	uint32_t silent;                       /* those, as bits */
-	uint64_t down_until[STRIPE_PATHS_MAX]; /* those are not used; then they are tried again */
-	uint64_t down_for[STRIPE_PATHS_MAX];
+	uint64_t watched;                         /* when the port was last asked for silent ways */
+	uint32_t silent;                          /* those, as bits */
+	struct msg_silent rest[STRIPE_PATHS_MAX]; /* and when they are tried again */
 	uint32_t ip[STRIPE_PATHS_MAX]; /* RD: the peer's address of each, in network order */
 	/* So many of them, the first, have addresses of their own. */
 	uint32_t addresses;

@@ -10,7 +10,8 @@ struct msg_paths;
 
 struct msg_use {
 	struct msg_live_path path[STRIPE_PATHS_MAX]; /* but for the weight, which the policy has */
-	uint32_t out[STRIPE_PATHS_MAX];              /* pieces under way, */
+	uint64_t given[STRIPE_PATHS_MAX];            /* pieces, whatever has become of them, */
+	uint32_t out[STRIPE_PATHS_MAX];              /* those under way, */
 	uint64_t since[STRIPE_PATHS_MAX];            /* at least one since then */
 	uint32_t shown;                              /* as this peer; UINT32_MAX: not at all */
 	uint64_t last;                               /* when */
@@ -20,6 +21,7 @@ struct msg_use {
 /* A piece is given to a path; it has arrived, or (0 bytes) will not. */
 static inline void msg_use_begin(struct msg_use *u, uint32_t path, uint64_t now)
 {
+	u->given[path]++;
 	if (!u->out[path]++)
 		u->since[path] = now;
 }
