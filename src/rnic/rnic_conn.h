@@ -97,8 +97,8 @@ void rnic_listen_put(struct rnic_qp *qp);
 /* The queue pair reached RTR: connect, or look for a connection that is held. */
 void rnic_conn_start(struct rnic_qp *qp);
 void rnic_conn_accepted(struct rnic_engine *e, int fd, struct in_addr peer);
-/* There is no socket for one: a word about it, once. What waits for it goes on trying, as long as its
- * queue pair does. */
+/* There is no socket for one: a word about it, once. What waits for it goes on trying, as long as
+ * its queue pair does. */
 void rnic_conn_scarce(int err);
 /* The queue pair has no more use for it. What is owed is still sent, if it can be
  * sent within a second. */
