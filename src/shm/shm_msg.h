@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #define SHM_MSG_MAGIC   UINT32_C(0x4d485357) /* "WSHM" */
-#define SHM_MSG_VERSION 2 /* of the records, too */
-#define SHM_MSG_FDS     2 /* at most */
+#define SHM_MSG_VERSION 2                    /* of the records, too */
+#define SHM_MSG_FDS     2                    /* at most */
 
 enum shm_msg_kind {
 	SHM_MSG_HELLO = 1,  /* memory, doorbell */
