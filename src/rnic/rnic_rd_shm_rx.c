@@ -590,8 +590,11 @@ bool rnic_rd_shm_look(struct rnic_rd_shm *s)
 	rnic_rd_shm_pump(s);
 	if (n)
 		shm_link_ring_room(&s->link);
-	if (rnic_rd_shm_owes(s->peer) && rnic_rd_peer_wake(s->peer))
+	if (rnic_rd_shm_owes(s->peer) && rnic_rd_peer_wake(s->peer)) {
+		/* Not what the last packet over UDP has left there. */
+		rnic_rd_due_of(s->peer)->busy = s->active;
 		rnic_due_add(s->rd->e, rnic_rd_due_of(s->peer), s->rd->e->now);
+	}
 	return n;
 }
 
