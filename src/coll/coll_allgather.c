@@ -142,10 +142,7 @@ static int gather(void *arg, enum coll_variant v)
 		if (!ret)
 			ret = coll_wait(c, &w);
 	}
-	if (ret < 0)
-		return ret;
-	coll_plan_arrivals(c, g->call);
-	return 0;
+	return ret < 0 ? ret : 0;
 }
 
 static int by_mpi(const void *arg)

@@ -49,8 +49,6 @@ static int barrier(void *arg, enum coll_variant v)
 		coll_here_set(c, call, c->hosts > 1 ? COLL_WORD_HERE : COLL_WORD_DONE);
 	if (!ret)
 		ret = coll_here_wait(c, call, COLL_WORD_DONE);
-	if (!ret)
-		coll_plan_arrivals(c, call);
 	return ret;
 }
 

@@ -1,7 +1,5 @@
 #include "coll_here.h"
 
-#include "util_clock.h"
-
 #define SLOT_MAX (16u << 10)
 #define ROOM_MAX (4u << 20)
 #define ALIGN    64u
@@ -37,8 +35,6 @@ bool coll_here_arrive(struct coll_comm *c, uint32_t call, coll_join *join, void 
 {
 	uint32_t left = c->shm.me, right;
 
-	atomic_store_explicit(word_of(c, call, left, COLL_WORD_CAME),
-			      (uint32_t)(util_now_ns() >> 4), memory_order_relaxed);
 	for (uint32_t step = 1; step < c->shm.ranks; step *= 2) {
 		_Atomic uint32_t *met;
 
@@ -57,23 +53,28 @@ bool coll_here_arrive(struct coll_comm *c, uint32_t call, coll_join *join, void 
 	return true;
 }
 
-double coll_here_spread(const struct coll_comm *c, uint32_t call)
+/* In units of 16 ns: the numbers go round every minute, so only differences count. */
+void coll_here_came(struct coll_comm *c, uint32_t number, uint64_t now)
 {
-	uint32_t first =
-		atomic_load_explicit(word_of(c, call, 0, COLL_WORD_CAME), memory_order_relaxed);
-	int32_t last = 0;
+	atomic_store_explicit(word_of(c, number, c->shm.me, COLL_WORD_CAME), (uint32_t)(now >> 4),
+			      memory_order_release);
+}
+
+struct coll_arrivals coll_here_arrivals(const struct coll_comm *c, uint32_t number, uint64_t now)
+{
+	uint32_t last = UINT32_MAX;
 	double sum = 0;
 
-	/* Differences, since the numbers go round every minute. */
 	for (uint32_t i = 0; i < c->shm.ranks; i++) {
-		int32_t at = (int32_t)(atomic_load_explicit(word_of(c, call, i, COLL_WORD_CAME),
-							    memory_order_relaxed) -
-				       first);
+		uint32_t came = atomic_load_explicit(word_of(c, number, i, COLL_WORD_CAME),
+						     memory_order_acquire);
+		uint32_t ago = (uint32_t)(now >> 4) - came;
 
-		sum += at;
-		last = at > last ? at : last;
+		sum += ago;
+		last = ago < last ? ago : last;
 	}
-	return 16 * (last - sum / c->shm.ranks);
+	return (struct coll_arrivals){.since = 16.0 * last,
+				      .spread = 16.0 * (sum / c->shm.ranks - last)};
 }
 
 void coll_here_set(struct coll_comm *c, uint32_t call, uint32_t word)

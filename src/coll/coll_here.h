@@ -43,9 +43,14 @@ size_t coll_vector_slot(uint32_t ranks, uint32_t hosts);
 typedef void coll_join(void *arg, uint32_t left, uint32_t right);
 bool coll_here_arrive(struct coll_comm *c, uint32_t call, coll_join *join, void *arg);
 
-/* How far apart arrivals of this call were on this host: mean of last minus own, in ns. Only when
- * all have arrived. */
-double coll_here_spread(const struct coll_comm *c, uint32_t call);
+/* When ranks of the host came to an operation that nobody leaves before all have come, whoever does
+ * it. `number` counts such operations; two are kept. */
+void coll_here_came(struct coll_comm *c, uint32_t number, uint64_t now);
+struct coll_arrivals {
+	double since;  /* from the last arrival until now, ns */
+	double spread; /* mean of last minus own */
+};
+struct coll_arrivals coll_here_arrivals(const struct coll_comm *c, uint32_t number, uint64_t now);
 
 /* A word of the first rank of the host: sets it to this call, waits until it is. */
 void coll_here_set(struct coll_comm *c, uint32_t call, uint32_t word);

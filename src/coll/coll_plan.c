@@ -207,18 +207,24 @@ static int agree(struct coll_comm *c, struct coll_chooser *ch)
 	return 0;
 }
 
-/* Every rank comes here after the same calls, with the same state but for its times. */
-static void took(struct coll_comm *c, const struct coll_job *job, enum coll_variant v, uint64_t ns)
+/* Every rank comes here after the same calls, with the same state but for its times. What ways are
+ * compared by is the time after the last arrival on this host: the rest is nobody's fault. */
+static void took(struct coll_comm *c, const struct coll_job *job, enum coll_variant v,
+		 uint64_t began)
 {
-	struct coll_chooser *ch = &c->plan->chooser[job->op][coll_model_class(job->bytes)];
+	struct coll_plan *p = c->plan;
+	struct coll_chooser *ch = &p->chooser[job->op][coll_model_class(job->bytes)];
 	struct coll_stats *s = &c->stats[job->op][v];
+	uint64_t now = util_now_ns();
+	struct coll_arrivals a = coll_here_arrivals(c, p->calls, now);
 
 	s->calls++;
 	s->bytes += job->bytes;
-	s->ns += ns;
+	s->ns += now - began;
+	p->spread += (a.spread - p->spread) / 16;
 	if (c->variant[job->op] != COLL_AUTO)
 		return;
-	coll_chooser_note(ch, v, (double)ns);
+	coll_chooser_note(ch, v, a.since > 1 ? a.since : 1);
 	if (coll_chooser_due(ch) && agree(c, ch))
 		atomic_store(&c->err, -EIO);
 }
@@ -245,23 +251,14 @@ bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *jo
 	if (v == COLL_AUTO)
 		v = choose(c, job);
 	began = util_now_ns();
+	coll_here_came(c, ++c->plan->calls, began);
 	*ret = v == COLL_MPI ? job->mpi(job->mpi_arg) : MPI_SUCCESS;
 	if (v != COLL_MPI && ours(c, job, v))
 		*ret = coll_comm_error(comm, atomic_load(&c->err));
 	/* Also if the MPI complains: it may do so on some ranks only. */
 	if (v == COLL_MPI || *ret == MPI_SUCCESS)
-		took(c, job, v, util_now_ns() - began);
+		took(c, job, v, began);
 	return true;
-}
-
-void coll_plan_arrivals(struct coll_comm *c, uint32_t call)
-{
-	double s;
-
-	if (c->shm.me)
-		return;
-	s = coll_here_spread(c, call);
-	c->plan->spread += (s - c->plan->spread) / 16;
 }
 
 /* ---- what is said ---- */

@@ -18,7 +18,8 @@ struct coll_plan {
 	struct coll_dissem dissem; /* of hosts */
 	struct coll_cost cost;     /* agreed */
 	struct coll_shape shape;
-	double spread; /* of arrivals on this host, a moving mean, ns */
+	uint32_t calls; /* of operations that it was asked for; agreed */
+	double spread;  /* of arrivals on this host, a moving mean, ns */
 	struct coll_chooser chooser[COLL_OPS][COLL_CLASSES];
 	bool used[COLL_OPS][COLL_CLASSES];
 };
@@ -27,7 +28,8 @@ struct coll_plan {
 
 void coll_plan_end(struct coll_comm *c);
 
-/* An operation, with all that decides how it is done: that must be the same on every rank. */
+/* An operation that nobody leaves before all have come, with all that decides how it is done: that
+ * must be the same on every rank. */
 struct coll_job {
 	enum coll_op op;
 	size_t bytes;
@@ -43,9 +45,6 @@ struct coll_job {
  * agree on times. Returns whether it is done, with *ret for the program; false: the MPI shall do
  * it. */
 bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *job, int *ret);
-
-/* After a call of ours in which all ranks of the host have arrived. */
-void coll_plan_arrivals(struct coll_comm *c, uint32_t call);
 
 /* What was chosen and why, for WEFT_COLL_STATS. */
 void coll_plan_say(const struct coll_comm *c);

@@ -255,7 +255,6 @@ static int reduce(void *arg, enum coll_variant v)
 		if (ret)
 			break;
 		take(&p, at * r->size, n * r->size);
-		coll_plan_arrivals(c, p.call);
 	}
 	return ret;
 }
