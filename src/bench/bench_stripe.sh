@@ -23,6 +23,8 @@ SEED=1 # of random orders and of links that fail
 . "$top/src/bench/bench_lib.sh"
 # shellcheck source=src/bench/bench_table.sh
 . "$top/src/bench/bench_table.sh"
+# shellcheck source=src/bench/bench_lab.sh
+. "$top/src/bench/bench_lab.sh"
 # shellcheck source=src/bench/bench_stripe_lib.sh
 . "$top/src/bench/bench_stripe_lib.sh"
 # shellcheck source=src/bench/bench_stripe_time.sh
@@ -91,6 +93,7 @@ done
 
 tmp=$(mktemp -d)
 failed=0
+lab_prefix=st
 cleanup() {
 	trap - EXIT INT TERM
 	stop

@@ -1,31 +1,10 @@
-# Labs and runs of bench_stripe.sh. To be sourced by it.
+# Labs and runs of bench_stripe.sh. To be sourced by it, behind bench_lab.sh.
 # shellcheck shell=bash
 
 # ---- labs ----
 
-declare -A labs=()
-
 # lab_up KEY TUPLE ROUTING: the lab ${labs[KEY]}.
-lab_up() {
-	local name=st$$-${#labs[@]}
-	if ! "$WEFT" lab up "$name" --pgft "$2" --rate "$RATE" --mtu "$MTU" --routing "$3" >/dev/null; then
-		say "without a lab there is no measurement of paths"
-		failed=1
-		return 1
-	fi
-	labs[$1]=$name
-}
-
-labs_down() {
-	[ ${#labs[@]} -eq 0 ] || "$WEFT" lab down "${labs[@]}" >/dev/null
-	labs=()
-}
-
-# hosts NAME HOST...: a file for --order.
-hosts() {
-	printf '%s\n' "${@:2}" >"$tmp/$1"
-	echo "file:$tmp/$1"
-}
+lab_up() { lab_make "$1" --pgft "$2" --rate "$RATE" --mtu "$MTU" --routing "$3"; }
 
 # What a cable carries one way, in MB/s: the physical limit of whatever one host sends.
 link_MBps() {
@@ -35,17 +14,7 @@ link_MBps() {
 
 # ---- running ----
 
-pids=()
 exports=() # variables of one run
-
-# stop: ends what runs in the background.
-stop() {
-	local pid
-	for pid in "${pids[@]}" $run_pid; do
-		kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
-	done
-	pids=() run_pid=''
-}
 
 # command_of POLICY LAB RANKS ORDER PROGRAM...: in $cmd.
 command_of() {

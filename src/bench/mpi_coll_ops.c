@@ -172,6 +172,48 @@ static void allreduce_check(struct mp *mp, size_t size, unsigned int n)
 	mp->wrong += wrong;
 }
 
+/* ---- MPI_Reduce_scatter ---- */
+
+static int *equal_counts(const struct mp *mp, size_t count)
+{
+	static int *counts;
+
+	if (!counts)
+		counts = mp_room((size_t)mp->ranks * sizeof(*counts));
+	for (int r = 0; r < mp->ranks; r++)
+		counts[r] = (int)count;
+	return counts;
+}
+
+/* A block of the size for each rank. */
+static void reduce_scatter(struct mp *mp, size_t size, bool own)
+{
+	int *counts = equal_counts(mp, doubles(size) ? size / sizeof(double) : size);
+	MPI_Datatype type = doubles(size) ? MPI_DOUBLE : MPI_UNSIGNED_CHAR;
+
+	if (own)
+		PMPI_Reduce_scatter(mp->out, mp->in, counts, type, MPI_SUM, MPI_COMM_WORLD);
+	else
+		MPI_Reduce_scatter(mp->out, mp->in, counts, type, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void reduce_scatter_stamp(struct mp *mp, size_t size, unsigned int n)
+{
+	allreduce_stamp(mp, size, n);
+	for (int r = 1; r < mp->ranks; r++)
+		memcpy(mp->out + (size_t)r * size, mp->out, size);
+}
+
+static void reduce_scatter_call(struct mp *mp, size_t size)
+{
+	reduce_scatter(mp, size, false);
+}
+
+static void reduce_scatter_own(struct mp *mp, size_t size)
+{
+	reduce_scatter(mp, size, true);
+}
+
 /* ---- MPI_Barrier ---- */
 
 static void barrier_stamp(struct mp *mp, size_t size, unsigned int n)
@@ -200,6 +242,7 @@ const struct mp_coll mp_colls[] = {
 	{"alltoall", alltoall_stamp, alltoall_call, alltoall_own, alltoall_check, false, false, true},
 	{"allgather", allgather_stamp, allgather_call, allgather_own, allgather_check, false, false, true},
 	{"allreduce", allreduce_stamp, allreduce_call, allreduce_own, allreduce_check, false, false, true},
+	{"reduce_scatter", reduce_scatter_stamp, reduce_scatter_call, reduce_scatter_own, allreduce_check, false, false, true},
 	{"bcast", bcast_stamp, bcast_call, bcast_own, bcast_check, true, true, true},
 	{"scatter", scatter_stamp, scatter_call, scatter_own, scatter_check, true, true, true},
 	{"barrier", barrier_stamp, barrier_call, barrier_own, barrier_stamp, false, false, false},

@@ -10,6 +10,10 @@ list(APPEND MPI_HEADERS ${CMAKE_CURRENT_SOURCE_DIR}/coll_check.h)
 weft_mpi_program(coll_check coll_case.c coll_move.c coll_reduce.c coll_reductions.c coll_many.c)
 weft_mpi_program(coll_threads coll_many.c)
 weft_mpi_build(coll_wrong.so "-shared;-fPIC;-Wno-missing-prototypes" coll_wrong.c)
+# For bench_coll.sh, too.
+set(EXAMPLES ${PROJECT_SOURCE_DIR}/examples)
+list(APPEND MPI_HEADERS ${EXAMPLES}/fft_grid.h)
+weft_mpi_build(fft "" "${EXAMPLES}/fft.c;${EXAMPLES}/fft_grid.c")
 weft_mpi_programs()
 
 # weft_coll_test(NAME MPI PLACE RANKS PROGRAM SECONDS [NAME=VALUE...]): SECONDS for each part.
@@ -31,9 +35,9 @@ weft_coll_test(own.threads openmpi host 3 threads 1)
 weft_coll_test(own.check mpich host 2 check 0.3)
 weft_coll_test(own.threads mpich host 2 threads 1)
 
-if(MPICC_openmpi)
-  add_test(NAME coll.wrong COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/wrong.sh)
-  set_tests_properties(coll.wrong PROPERTIES
+foreach(name wrong fft)
+  add_test(NAME coll.${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${name}.sh)
+  set_tests_properties(coll.${name} PROPERTIES
     LABELS "plain;mpi" TIMEOUT 120 SKIP_RETURN_CODE 77
     ENVIRONMENT "WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
-endif()
+endforeach()
