@@ -22,11 +22,14 @@ killed() {
 	check_eq "$(grep -c "^rank [012], $bytes bytes: an error after .*, another after" <<<"$out")" 3
 }
 
-killed pap_shm_direct 4
-killed pap_direct 4
-killed direct 100000
-killed allreduce=tree 4
-killed barrier=dissem 4
+# Hydra's proxy often does not survive a rank that it has started; on a lab each host has its own.
+if [ "$mpi" = openmpi ]; then
+	killed pap_shm_direct 4
+	killed pap_direct 4
+	killed direct 100000
+	killed allreduce=tree 4
+	killed barrier=dissem 4
+fi
 needs_labs
 lab_new "${prefix}kill" --pgft "1;4;1;1"
 killed pap_shm_direct 4 --lab "${prefix}kill"

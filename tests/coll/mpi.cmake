@@ -14,6 +14,8 @@ weft_mpi_build(coll_wrong.so "-shared;-fPIC;-Wno-missing-prototypes" coll_wrong.
 set(EXAMPLES ${PROJECT_SOURCE_DIR}/examples)
 list(APPEND MPI_HEADERS ${EXAMPLES}/fft_grid.h)
 weft_mpi_build(fft "" "${EXAMPLES}/fft.c;${EXAMPLES}/fft_grid.c")
+weft_mpi_program(coll_progress)
+weft_mpi_build(coll_killed "" coll_killed.c)
 weft_mpi_programs()
 
 # weft_coll_test(NAME MPI PLACE RANKS PROGRAM SECONDS [NAME=VALUE...]): SECONDS for each part.
