@@ -4,11 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll_plan.h"
 #include "util_clock.h"
-
-/* Until there is a model: what is copied through shared memory, in all of a host's ranks. Three
- * phases lose from 8 KB on. */
-#define SHM_BEST (4u << 10)
 
 const uint8_t *coll_send_at(const struct coll_alltoall *a, uint32_t i)
 {
@@ -67,13 +64,13 @@ static int stage(struct coll_alltoall *a, bool network)
 
 /* ---- choice ---- */
 
-static enum coll_variant choose(const struct coll_comm *c, enum coll_op op, size_t bytes)
+/* MPI_Alltoallv's lengths are not known to all, so there is nothing to choose by. */
+static enum coll_variant choose(const struct coll_comm *c, enum coll_op op)
 {
 	enum coll_variant v = c->variant[op];
 
 	if (v == COLL_AUTO)
-		v = op == COLL_ALLTOALL && bytes <= SHM_BEST ? COLL_PAP_SHM_DIRECT
-							     : COLL_PAP_DIRECT;
+		v = COLL_PAP_DIRECT;
 	/* On one host, without a network. */
 	if (!c->net && (v == COLL_DIRECT || v == COLL_PAP_DIRECT))
 		v = op == COLL_ALLTOALL ? COLL_PAP_SHM_DIRECT : COLL_MPI;
@@ -151,6 +148,35 @@ static bool wrong(const struct coll_alltoall_args *args, int size)
 	return false;
 }
 
+static int ours(void *arg, enum coll_variant v)
+{
+	return go(arg, v);
+}
+
+static int by_mpi(const void *arg)
+{
+	const struct coll_alltoall_args *a = arg;
+
+	return PMPI_Alltoall(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
+			     a->recvtype, a->comm);
+}
+
+/* The unaware variants are there to be compared with; nothing speaks for them. */
+static bool best(struct coll_alltoall *a, const struct coll_alltoall_args *args, int *ret)
+{
+	struct coll_job job = {
+		.op = COLL_ALLTOALL,
+		.bytes = coll_block_len(&a->recv, 0),
+		.can = 1u << COLL_PAP_SHM_DIRECT | (a->c->net ? 1u << COLL_PAP_DIRECT : 0),
+		.ours = ours,
+		.ours_arg = a,
+		.mpi = by_mpi,
+		.mpi_arg = args,
+	};
+
+	return coll_plan_run(a->c, args->comm, &job, ret);
+}
+
 bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *ret)
 {
 	struct coll_comm *c = coll_comm_of(args->comm);
@@ -160,13 +186,15 @@ bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *
 
 	if (!c || wrong(args, (int)c->size) || fill(&a, args))
 		return false;
-	v = choose(c, op, coll_block_len(&a.recv, 0));
+	v = choose(c, op);
 	if (v == COLL_MPI)
 		return false;
 	*ret = MPI_SUCCESS;
 	/* As much on every rank. */
 	if (op == COLL_ALLTOALL && !coll_block_len(&a.recv, 0))
 		return true;
+	if (op == COLL_ALLTOALL && c->variant[op] == COLL_AUTO)
+		return best(&a, args, ret);
 	start = util_now_ns();
 	if (atomic_load(&c->err) || go(&a, v))
 		*ret = coll_comm_error(args->comm, atomic_load(&c->err));

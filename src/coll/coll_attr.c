@@ -7,6 +7,7 @@
 
 #include "coll_boot.h"
 #include "coll_env.h"
+#include "coll_plan.h"
 #include "util_log.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -36,6 +37,7 @@ static void say_stats(const struct coll_comm *c)
 					(double)s->ns / 1e3 / (double)s->calls);
 		}
 	}
+	coll_plan_say(c);
 }
 
 static int delete_comm(MPI_Comm comm, int key, void *value, void *extra)

@@ -14,6 +14,8 @@
 
 #include "coll_boot.h"
 #include "coll_env.h"
+#include "coll_here.h"
+#include "coll_plan.h"
 #include "util_log.h"
 
 /* What every rank tells every other. */
@@ -108,7 +110,8 @@ static int open_shm(struct coll_comm *c, MPI_Comm node, char name[COLL_SHM_NAME]
 	for (uint32_t h = 0; h < c->hosts; h++)
 		most = coll_host_size(c, h) > most ? coll_host_size(c, h) : most;
 	c->shm_slot = clamp_slot(SHM_MAX / 4 / c->size / most, SHM_SLOT);
-	conf.data = 2 * c->shm_slot * (2 * c->size - conf.ranks) * conf.ranks;
+	c->vector = coll_vector_slot(c->size, c->hosts);
+	conf.data = coll_vectors_at(c, c->host) + coll_vector_room(c->size, c->hosts);
 	memset(name, 0, COLL_SHM_NAME);
 	if (!me)
 		ret = coll_shm_create(&c->shm, &conf, me, name);
@@ -240,6 +243,7 @@ int coll_boot(struct coll_comm *c, MPI_Comm comm)
 void coll_unboot(struct coll_comm *c, bool finalizing)
 {
 	coll_comm_remove(c);
+	coll_plan_end(c);
 	coll_net_fence();
 	coll_net_dereg(&c->mem);
 	coll_net_dereg(&c->shm_mem);

@@ -60,6 +60,7 @@ struct coll_comm {
 	uint32_t *by_host; /* [size]; the first of a host is its master; agreed */
 	struct coll_peer *peer;
 	struct coll_shm shm;
+	size_t vector;   /* bytes of a vector in shared memory; agreed */
 	size_t shm_slot; /* bytes of a pair in shared memory; agreed */
 
 	uint8_t *memory; /* two banks of `size` slots, advertisements to us, and by us */
@@ -80,6 +81,7 @@ struct coll_comm {
 		bool registered;
 	} scratch[2]; /* of what is sent, of what is received */
 	struct coll_stats stats[COLL_OPS][COLL_VARIANTS];
+	struct coll_plan *plan; /* of operations that need one; NULL: none did yet */
 };
 
 /* ---- coll_attr.c ---- */
@@ -107,6 +109,14 @@ static inline uint32_t coll_master(const struct coll_comm *c, uint32_t host)
 static inline bool coll_is_master(const struct coll_comm *c)
 {
 	return coll_master(c, c->host) == c->rank;
+}
+
+/* Where in a host's shared memory vectors (coll_here.h) begin: behind what MPI_Alltoall has. */
+static inline uint64_t coll_vectors_at(const struct coll_comm *c, uint32_t host)
+{
+	uint64_t ranks = coll_host_size(c, host);
+
+	return 2 * c->shm_slot * (2 * c->size - ranks) * ranks;
 }
 
 /* A new call: its number. */

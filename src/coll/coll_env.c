@@ -8,6 +8,7 @@ enum {
 	TUNE_PROVIDER,
 	TUNE_COPY_MAX,
 	TUNE_STATS,
+	TUNE_TOPOLOGY,
 };
 
 static int check_choice(const char *text, uint64_t num, char *why, size_t why_len)
@@ -44,6 +45,11 @@ const struct util_tunable coll_tunables[] = {
 			.def = "no",
 			.help = "Whether rank 0 of each communicator says, when it ends, which "
 				"variants were used."},
+	[TUNE_TOPOLOGY] = {.name = "WEFT_COLL_TOPOLOGY",
+			   .type = UTIL_TUNE_STR,
+			   .help = "A file as Slurm's topology.conf, which weft fabric order --as "
+				   "slurm-topology writes: reductions and broadcasts then follow "
+				   "the tree."},
 	{0},
 };
 
@@ -57,6 +63,7 @@ static void read_all(void)
 			  sizeof(why));
 	env.provider = util_tune_str(&coll_tunables[TUNE_PROVIDER]);
 	env.copy_max = util_tune_uint(&coll_tunables[TUNE_COPY_MAX]);
+	env.topology = util_tune_str(&coll_tunables[TUNE_TOPOLOGY]);
 	env.stats = util_tune_bool(&coll_tunables[TUNE_STATS]);
 }
 

@@ -13,7 +13,8 @@ extern const struct util_tunable coll_tunables[];
 struct coll_env {
 	struct coll_choice choice;
 	const char *provider;
-	size_t copy_max; /* longest message of a pair that is copied */
+	const char *topology; /* NULL: none */
+	size_t copy_max;      /* longest message of a pair that is copied */
 	bool stats;
 };
 

@@ -60,4 +60,46 @@ NAMES(alltoallv, ALLTOALLV,
 		*ierr = ret;
 }
 
+NAMES(barrier, BARRIER, (MPI_Fint * comm, MPI_Fint *ierr))
+{
+	int ret = MPI_Barrier(PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
+NAMES(allgather, ALLGATHER,
+      (void *sendbuf, MPI_Fint *sendcount, MPI_Fint *sendtype, void *recvbuf, MPI_Fint *recvcount,
+       MPI_Fint *recvtype, MPI_Fint *comm, MPI_Fint *ierr))
+{
+	int ret = MPI_Allgather(address(sendbuf), *sendcount, PMPI_Type_f2c(*sendtype),
+				address(recvbuf), *recvcount, PMPI_Type_f2c(*recvtype),
+				PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
+NAMES(allreduce, ALLREDUCE,
+      (void *sendbuf, void *recvbuf, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
+       MPI_Fint *ierr))
+{
+	int ret = MPI_Allreduce(address(sendbuf), address(recvbuf), *count, PMPI_Type_f2c(*type),
+				PMPI_Op_f2c(*op), PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
+NAMES(reduce_scatter, REDUCE_SCATTER,
+      (void *sendbuf, void *recvbuf, MPI_Fint *counts, MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
+       MPI_Fint *ierr))
+{
+	int ret = MPI_Reduce_scatter(address(sendbuf), address(recvbuf), counts,
+				     PMPI_Type_f2c(*type), PMPI_Op_f2c(*op), PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
 #endif

@@ -20,6 +20,7 @@ const char *const coll_variant_names[COLL_VARIANTS] = {
 	[COLL_PAP_SHM_DIRECT] = "pap_shm_direct",
 	[COLL_DISSEM] = "dissem",
 	[COLL_TREE] = "tree",
+	[COLL_HALVING] = "halving",
 };
 
 #define V(v) (1u << (v))
@@ -29,11 +30,11 @@ static const unsigned int variants[COLL_OPS] = {
 	[COLL_ALLTOALL] = ANY | V(COLL_DIRECT) | V(COLL_PAP_DIRECT) | V(COLL_SHM_DIRECT) |
 			  V(COLL_PAP_SHM_DIRECT),
 	[COLL_ALLTOALLV] = ANY | V(COLL_DIRECT) | V(COLL_PAP_DIRECT),
-	[COLL_ALLGATHER] = ANY,
+	[COLL_ALLGATHER] = ANY | V(COLL_TREE),
 	[COLL_BCAST] = ANY,
-	[COLL_ALLREDUCE] = ANY,
-	[COLL_REDUCE_SCATTER] = ANY,
-	[COLL_BARRIER] = ANY,
+	[COLL_ALLREDUCE] = ANY | V(COLL_TREE) | V(COLL_HALVING),
+	[COLL_REDUCE_SCATTER] = ANY | V(COLL_TREE) | V(COLL_HALVING),
+	[COLL_BARRIER] = ANY | V(COLL_DISSEM),
 };
 
 bool coll_has(enum coll_op op, enum coll_variant v)

@@ -29,6 +29,7 @@ enum coll_variant {
 	COLL_PAP_SHM_DIRECT,
 	COLL_DISSEM,
 	COLL_TREE,
+	COLL_HALVING,
 	COLL_VARIANTS,
 };
 
