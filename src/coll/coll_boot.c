@@ -170,6 +170,10 @@ static int meet(struct coll_comm *c, const struct record *all)
 	c->copy_max = all[0].copy_max < c->slot ? all[0].copy_max : c->slot;
 	for (int i = 0; i < COLL_OPS; i++)
 		c->variant[i] = all[0].variant[i] < COLL_VARIANTS ? all[0].variant[i] : COLL_MPI;
+	/* Nobody knows all of its lengths, so there is nothing that all could choose by; and
+	 * without shared memory it loses where ranks share cores. */
+	if (c->variant[COLL_ALLTOALLV] == COLL_AUTO)
+		c->variant[COLL_ALLTOALLV] = COLL_MPI;
 	return ret;
 }
 
