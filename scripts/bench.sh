@@ -3,7 +3,7 @@
 # namespaces on this machine, then MPI on Weft beside other stacks, with the targets as PASS
 # or MISS. Everything that it starts it also ends; every part has a time limit.
 #
-#   scripts/bench.sh [--quick] [--mpi | --no-mpi] [--stripe | --no-stripe] [--reuse | --no-reuse] [--hop] [--raw] [--no-pin] [--strict] [--out DIR]
+#   scripts/bench.sh [--quick] [--mpi | --no-mpi] [--stripe | --no-stripe] [--reuse | --no-reuse] [--coll | --no-coll] [--hop] [--raw] [--no-pin] [--strict] [--out DIR]
 set -uo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 
@@ -18,13 +18,16 @@ installed) in build/bench.
 
   --quick     nine minutes instead of four hours
   --mpi       MPI only (src/bench/bench_mpi.sh measures single parts of it)
-  --no-mpi    without MPI, striping and reuse: half a minute, or five
+  --no-mpi    without MPI, striping, reuse and collectives: half a minute, or five
   --fabric    fat trees only (src/bench/bench_fabric.sh)
   --stripe    striping only (src/bench/bench_stripe.sh measures single parts of it)
   --no-stripe without striping: four minutes, or two hours
   --reuse     short messages from buffers that are used again only (src/bench/bench_reuse.sh
               measures single parts of it)
   --no-reuse  without these
+  --coll      collectives whose processes arrive at different times only (src/bench/bench_coll.sh
+              measures single parts of it)
+  --no-coll   without these
   --hop       a router namespace between the two hosts
   --raw       sockets only, without the software RNIC
   --no-pin    let the scheduler place the processes
@@ -33,20 +36,22 @@ installed) in build/bench.
 END
 }
 
-quick=no hop=no raw=no device=yes mpi=yes fabric=yes stripe=yes reuse=yes out=$top/build/bench
+quick=no hop=no raw=no device=yes mpi=yes fabric=yes stripe=yes reuse=yes coll=yes out=$top/build/bench
 perf_options=() report_options=() args=()
 for ((i = 1; i <= $#; i++)); do
 	case ${!i} in
 	--quick) quick=yes ;;
 	--hop) hop=yes ;;
-	--raw) raw=yes mpi=no fabric=no stripe=no reuse=no ;;
-	--mpi) device=no fabric=no stripe=no reuse=no ;;
-	--fabric) device=no mpi=no stripe=no reuse=no ;;
-	--stripe) device=no mpi=no fabric=no reuse=no ;;
-	--reuse) device=no mpi=no fabric=no stripe=no ;;
-	--no-mpi) mpi=no stripe=no reuse=no ;;
+	--raw) raw=yes mpi=no fabric=no stripe=no reuse=no coll=no ;;
+	--mpi) device=no fabric=no stripe=no reuse=no coll=no ;;
+	--fabric) device=no mpi=no stripe=no reuse=no coll=no ;;
+	--stripe) device=no mpi=no fabric=no reuse=no coll=no ;;
+	--reuse) device=no mpi=no fabric=no stripe=no coll=no ;;
+	--coll) device=no mpi=no fabric=no stripe=no reuse=no ;;
+	--no-mpi) mpi=no stripe=no reuse=no coll=no ;;
 	--no-stripe) stripe=no ;;
 	--no-reuse) reuse=no ;;
+	--no-coll) coll=no ;;
 	--no-pin) perf_options+=(--no-pin) ;;
 	--strict) report_options+=(--strict) ;;
 	--out)
@@ -501,7 +506,13 @@ main() {
 		echo
 		compared reuse "buffer reuse"
 	fi
-	if [ $device = no ] && [ $mpi = no ] && [ $stripe = no ] && [ $reuse = no ]; then
+	if [ $coll = yes ]; then
+		echo "Collectives whose processes arrive at different times"
+		echo "labs and this host; $(nproc) cores, Linux $(uname -r)"
+		echo
+		compared coll collectives
+	fi
+	if [ $device = no ] && [ $mpi = no ] && [ $stripe = no ] && [ $reuse = no ] && [ $coll = no ]; then
 		[ $failed -eq 0 ]
 		exit
 	fi

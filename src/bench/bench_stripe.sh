@@ -23,6 +23,8 @@ SEED=1 # of random orders and of links that fail
 . "$top/src/bench/bench_lib.sh"
 # shellcheck source=src/bench/bench_table.sh
 . "$top/src/bench/bench_table.sh"
+# shellcheck source=src/bench/bench_lab.sh
+. "$top/src/bench/bench_lab.sh"
 # shellcheck source=src/bench/bench_stripe_lib.sh
 . "$top/src/bench/bench_stripe_lib.sh"
 # shellcheck source=src/bench/bench_stripe_time.sh
@@ -91,6 +93,8 @@ done
 
 make_tmp
 failed=0
+# shellcheck disable=SC2034 # for bench_lab.sh
+lab_prefix=st
 # For bench_table.sh.
 # shellcheck disable=SC2034
 series=stripe varies=policy compared="$policies $ours" facts="\"link_MBps\": $(link_MBps), \"mtu\": $MTU, "

@@ -1,24 +1,10 @@
-# Labs and runs of bench_stripe.sh. To be sourced by it.
+# Labs and runs of bench_stripe.sh. To be sourced by it, behind bench_lab.sh.
 # shellcheck shell=bash
 
 # ---- labs ----
 
 # lab_up KEY TUPLE ROUTING: the lab ${labs[KEY]}.
-lab_up() {
-	local name=st$$-${#labs[@]}
-	if ! "$WEFT" lab up "$name" --pgft "$2" --rate "$RATE" --mtu "$MTU" --routing "$3" >/dev/null; then
-		say "without a lab there is no measurement of paths"
-		failed=1
-		return 1
-	fi
-	labs[$1]=$name
-}
-
-# hosts NAME HOST...: a file for --order.
-hosts() {
-	printf '%s\n' "${@:2}" >"$tmp/$1"
-	echo "file:$tmp/$1"
-}
+lab_up() { lab_make "$1" --pgft "$2" --rate "$RATE" --mtu "$MTU" --routing "$3"; }
 
 # What a cable carries one way, in MB/s: the physical limit of whatever one host sends.
 link_MBps() {

@@ -66,15 +66,18 @@ table() {
 		width = 8
 		for (k = 1; k <= n_keys; k++) if (length(keys[k]) > width) width = length(keys[k])
 		printf "#%-*s", width, ""
-		for (p = 1; p <= n_policies; p++) printf " %10s", policies[p]
+		for (p = 1; p <= n_policies; p++) {
+			column[p] = length(policies[p]) > 10 ? length(policies[p]) : 10
+			printf " %*s", column[p], policies[p]
+		}
 		print ""
 		for (k = 1; k <= n_keys; k++) {
 			printf " %-*s", width, keys[k]
 			for (p = 1; p <= n_policies; p++)
 				if ((keys[k], policies[p]) in all)
-					printf " %10.*f", digits, median(keys[k], policies[p])
+					printf " %*.*f", column[p], digits, median(keys[k], policies[p])
 				else
-					printf " %10s", "-"
+					printf " %*s", column[p], "-"
 			print ""
 		}
 	}' digits="${digits:-2}" "$rec"

@@ -36,6 +36,9 @@ const char mp_usage[] =
 	"  allgather     >1  MPI_Allgather in a loop\n"
 	"  bcast         >1  MPI_Bcast, and MPI_Barrier behind each, which is not timed\n"
 	"  scatter       >1  MPI_Scatter, likewise\n"
+	"  allreduce     >1  MPI_Allreduce in a loop, sums of doubles\n"
+	"  barrier       >1  MPI_Barrier in a loop\n"
+	"  arrival       >1  a collective whose processes arrive at different times, see below\n"
 	"  memory        >1  memory per process after a message to everyone\n"
 	"\n"
 	"Options:\n"
@@ -43,7 +46,7 @@ const char mp_usage[] =
 	"  -w N              iterations before them, at least 1\n"
 	"  -m MIN:MAX[:F]    sizes: MIN, MIN x F, ... up to MAX; or a single one; K and M are "
 	"powers\n"
-	"                    of two (F: 2, or what the kind has)\n"
+	"                    of two (F: 2, or what the kind has). A,B,...: these\n"
 	"  -T SECONDS        stop measuring after so long; iterations are cut to fit (120)\n"
 	"  -W N              messages in a window (64; drc: 4)\n"
 	"  --steps A[-B]     drc: only these steps (1 to ranks - 1)\n"
@@ -58,6 +61,16 @@ const char mp_usage[] =
 	"  --by WAY          spectrum: send (a ping-pong), put or get, with a fence (send)\n"
 	"  --layout WHAT     spectrum: only packed (back to back) or pages (each on its own)\n"
 	"  --percent N       reuse: only so many percent, 0 to 100\n"
+	"  --op NAME         arrival: alltoall, allgather, allreduce, reduce_scatter, "
+	"bcast, scatter\n"
+	"                    or barrier (alltoall)\n"
+	"  --mif N[,N]...    arrival: maximum imbalance factors, 1 to 100000 (1,32,128,512)\n"
+	"  --late PERCENT    arrival: so many come late by MIF times a message, the others at "
+	"once\n"
+	"  --own             arrival: in turn by MPI_ and PMPI_ names: with an interposer, and "
+	"without\n"
+	"  --wait HOW        arrival: sleep or spin before a call (sleep where ranks share cores)\n"
+	"  --sync            arrival: compare clocks on one machine, too\n"
 	"  --json            print JSON instead of a table\n"
 	"  -h, --help        this text\n"
 	"\n"
@@ -80,6 +93,15 @@ const char mp_usage[] =
 	"full\n"
 	"again after a computation: sizes that are not well above it measure the bucket.\n"
 	"\n"
+	"Arrival: before each call a rank computes for a random time below MIF times the time of "
+	"a\n"
+	"message, which is measured, or given by -d. Means over all ranks, medians over all "
+	"calls:\n"
+	"  p50:    from the arrival of a rank to its end of the call (mean: of calls, too);\n"
+	"  bound:  from its arrival to that of the last one, which nobody can beat;\n"
+	"  beyond: what is left without it, with its percentiles p10 and p90;\n"
+	"  total:  from the beginning of the computation to the end of the last rank.\n"
+	"\n"
 	"Progress: left is what remains of the latency when the delay is over.\n"
 	"Exit status: 0 measured, 1 a message was wrong, 2 wrong usage.\n";
 
@@ -92,6 +114,12 @@ enum {
 	OPT_BY,
 	OPT_LAYOUT,
 	OPT_PERCENT,
+	OPT_OP,
+	OPT_MIF,
+	OPT_LATE,
+	OPT_OWN,
+	OPT_WAIT,
+	OPT_SYNC,
 	OPT_JSON
 };
 
@@ -104,6 +132,12 @@ static const struct option options[] = {
 	{"by", required_argument, NULL, OPT_BY},
 	{"layout", required_argument, NULL, OPT_LAYOUT},
 	{"percent", required_argument, NULL, OPT_PERCENT},
+	{"op", required_argument, NULL, OPT_OP},
+	{"mif", required_argument, NULL, OPT_MIF},
+	{"late", required_argument, NULL, OPT_LATE},
+	{"own", no_argument, NULL, OPT_OWN},
+	{"wait", required_argument, NULL, OPT_WAIT},
+	{"sync", no_argument, NULL, OPT_SYNC},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -141,12 +175,33 @@ static int parse_size(const char *text, char **end, size_t *out)
 	return 0;
 }
 
+/* "4,256,8K": ascending, so that the last one is what room is needed for. */
+static int parse_list(const char *text, struct mp_opts *o)
+{
+	char *end;
+	int n = 0;
+
+	do {
+		if (n == MP_LIST - 1 || parse_size(text, &end, &o->list[n]) ||
+		    o->list[n] <= (n ? o->list[n - 1] : 0))
+			return 1;
+		n++;
+		text = end + 1;
+	} while (*end == ',');
+	o->list[n] = 0;
+	o->max = o->list[n - 1];
+	return *end != '\0';
+}
+
 static int parse_sizes(const char *text, struct mp_opts *o)
 {
 	char *end;
 
+	if (strchr(text, ','))
+		return parse_list(text, o);
 	if (parse_size(text, &end, &o->min))
 		return 1;
+	o->list[0] = 0;
 	o->max = o->min;
 	if (*end == ':' && parse_size(end + 1, &end, &o->max))
 		return 1;
@@ -196,6 +251,50 @@ static int parse_buffers(struct mp_opts *o, int c)
 	}
 }
 
+/* "1,32" */
+static int parse_mifs(const char *text, struct mp_opts *o)
+{
+	char *end = NULL;
+	int n = 0;
+
+	do {
+		long v = strtol(text, &end, 10);
+
+		if (end == text || v < 1 || v > 100000 || n == MP_MIFS - 1)
+			return 1;
+		o->mif[n++] = (int)v;
+		text = end + 1;
+	} while (*end == ',');
+	o->mif[n] = 0;
+	return *end != '\0';
+}
+
+/* Of arrival. */
+static int parse_arrival(struct mp_opts *o, int c)
+{
+	static const char *const waits[] = {"sleep", "spin"};
+
+	switch (c) {
+	case OPT_OP:
+		o->op = optarg;
+		return mp_coll_find(optarg) == NULL;
+	case OPT_MIF:
+		return parse_mifs(optarg, o);
+	case OPT_LATE:
+		return parse_int(optarg, 0, 100, &o->late);
+	case OPT_WAIT:
+		return parse_word(optarg, waits, 2, &o->wait);
+	case OPT_OWN:
+		o->own = true;
+		return 0;
+	case OPT_SYNC:
+		o->sync = true;
+		return 0;
+	default:
+		return parse_buffers(o, c);
+	}
+}
+
 /* Non-zero: the value is none. */
 static int parse_one(struct mp_opts *o, int c)
 {
@@ -226,7 +325,7 @@ static int parse_one(struct mp_opts *o, int c)
 		o->help = true;
 		return 0;
 	default:
-		return parse_buffers(o, c);
+		return parse_arrival(o, c);
 	}
 }
 
@@ -241,8 +340,12 @@ int mp_opts_parse(struct mp_opts *o, int argc, char **argv, bool speaks)
 {
 	int c;
 
-	*o = (struct mp_opts){
-		.iterations = -1, .warmup = -1, .bound = 120, .delay = -1, .percent = -1};
+	*o = (struct mp_opts){.iterations = -1,
+			      .warmup = -1,
+			      .bound = 120,
+			      .delay = -1,
+			      .percent = -1,
+			      .late = -1};
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "i:w:m:T:W:d:h", options, NULL)) != -1) {
 		if (c == '?')

@@ -13,12 +13,13 @@
 
 #include "bench_stats.h"
 
-enum { MP_TAG = 1, MP_ACK = 2, MP_SIZES = 32, MP_WINDOW_MOST = 1024 };
+enum { MP_TAG = 1, MP_ACK = 2, MP_SIZES = 32, MP_LIST = 17, MP_MIFS = 8, MP_WINDOW_MOST = 1024 };
 
 struct mp_opts {
 	const char *kind;
 	int iterations, warmup;    /* below 0: the kind's own */
 	size_t min, max, factor;   /* sizes; max 0: the kind's own */
+	size_t list[MP_LIST];      /* sizes one by one, instead; ended by 0 */
 	double bound;              /* seconds for everything */
 	double delay;              /* seconds; below 0: the kind's own */
 	double test;               /* seconds between calls of MPI_Test; 0: none */
@@ -28,6 +29,12 @@ struct mp_opts {
 	int buffers;               /* of spectrum; 0: 1,000 */
 	int percent;               /* of reuse; below 0: all */
 	const char *by, *layout;   /* of spectrum; NULL: send, and both */
+	const char *op;            /* of arrival; NULL: alltoall */
+	int mif[MP_MIFS];          /* of arrival, ended by 0; none: the paper's */
+	int late;                  /* of arrival: percent; below 0: all, by chance */
+	const char *wait;          /* of arrival: sleep or spin; NULL: as there are cores */
+	bool own;                  /* arrival: beside the MPI's own, by its PMPI_ name */
+	bool sync;                 /* arrival: clocks are compared even on one machine */
 	bool copy;                 /* what a copy costs, too */
 	bool json, help;
 };
@@ -77,10 +84,8 @@ int mp_pingpong_late(struct mp *mp);
 int mp_overlap(struct mp *mp);
 int mp_progress(struct mp *mp);
 int mp_exchange(struct mp *mp);
-int mp_alltoall(struct mp *mp);
-int mp_allgather(struct mp *mp);
-int mp_bcast(struct mp *mp);
-int mp_scatter(struct mp *mp);
+int mp_coll_loop(struct mp *mp); /* of the collective of the kind's name */
+int mp_arrival(struct mp *mp);
 int mp_drc(struct mp *mp);
 int mp_trace(struct mp *mp);
 int mp_memory(struct mp *mp);
@@ -146,6 +151,32 @@ void mp_prove(struct mp *mp, enum mp_way way, unsigned char *buf, unsigned char 
 	      unsigned int n);
 void mp_window_open(struct mp *mp, enum mp_way way, size_t bytes);
 void mp_window_close(struct mp *mp);
+
+/* ---- collectives (mpi_coll_ops.c) ---- */
+
+/* Of MPI_COMM_WORLD; n distinguishes calls, so that what an earlier one has left is not taken for
+ * the result of this one. */
+struct mp_coll {
+	const char *name;
+	void (*stamp)(struct mp *mp, size_t size, unsigned int n); /* before a call */
+	void (*call)(struct mp *mp, size_t size);
+	void (*own)(struct mp *mp, size_t size); /* the same, by its PMPI_ name */
+	void (*check)(struct mp *mp, size_t size, unsigned int n);
+	bool rooted;   /* nobody needs anything but what rank 0 has */
+	bool separate; /* in a loop, a barrier behind each that is not timed */
+	bool sized;    /* it moves data */
+};
+extern const struct mp_coll mp_colls[]; /* ends with a name of NULL */
+const struct mp_coll *mp_coll_find(const char *name);
+
+/* ---- clocks of several ranks (mpi_clock.c) ---- */
+
+/* How many ranks are on the machine of this one, whatever hosts of a lab they are on: they share
+ * its cores, and its clock. */
+int mp_neighbours(const struct mp *mp);
+/* What has to be added to mp_now() to get rank 0's: 0 on one machine, unless measured all the
+ * same. Wants all ranks. */
+double mp_offset(const struct mp *mp, bool measure);
 
 /* ---- output (mpi_out.c) ---- */
 struct mp_cell {

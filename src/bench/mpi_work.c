@@ -105,6 +105,13 @@ int mp_sizes(const struct mp *mp, size_t sizes[MP_SIZES])
 	size_t factor = mp->o.factor ? mp->o.factor : mp->kind->factor;
 	int n = 0;
 
+	if (mp->o.list[0]) {
+		while (mp->o.list[n]) {
+			sizes[n] = mp->o.list[n];
+			n++;
+		}
+		return n;
+	}
 	for (size_t s = lo; s <= hi && n < MP_SIZES; s = s ? s * factor : 1)
 		sizes[n++] = s;
 	return n;

@@ -24,6 +24,7 @@ static const char help[] =
 	"  -o, --order ORDER     in this order of hosts: routing (h0, h1, h2, ...; the default),\n"
 	"                        random:SEED, or file:F, a file with a host name per line\n"
 	"      --net NET         weft (the default), or stock: what the MPI itself would take\n"
+	"      --coll            with Weft's collective operations; see weft-coll(7)\n"
 	"      --mpi MPI         openmpi or mpich, for what is not itself linked to an MPI\n"
 	"      --mpi-args ARGS   further options for the launcher, in one word\n"
 	"  -p, --print           print the launcher's command line instead of running it\n"
@@ -32,6 +33,7 @@ static const char help[] =
 	"Examples:\n"
 	"  weft run -n 4 ./program\n"
 	"  weft run -n 4 --net stock ./program\n"
+	"  weft run -n 4 --coll ./program\n"
 	"\n"
 	"  weft lab up fat --pgft \"2;12,2;1,12;1,1\" --rate 100mbit\n"
 	"  weft run --lab fat -n 24 ./program\n"
@@ -48,7 +50,7 @@ struct options {
 	const char *lab, *order;
 	enum run_mpi mpi; /* RUN_MPIS: not said */
 	struct cli_words extra;
-	bool print, agent, stock;
+	bool print, agent, stock, coll;
 };
 
 /* ---- options ---- */
@@ -102,6 +104,9 @@ static int take_option(struct options *o, int opt, const char *arg)
 		return cli_words_split(&o->extra, arg)
 			       ? cli_error("--mpi-args has a quote that is not closed: %s", arg)
 			       : 0;
+	case 'c':
+		o->coll = true;
+		return 0;
 	case 'p':
 		o->print = true;
 		return 0;
@@ -219,6 +224,7 @@ static int run(const struct options *o, char **program)
 		.launcher = launcher,
 		.ranks = o->ranks,
 		.stock = o->stock,
+		.coll = o->coll,
 		.places = o->lab ? &places : NULL,
 		.extra = &o->extra,
 		.program = program,
@@ -240,11 +246,17 @@ static int run(const struct options *o, char **program)
 int cli_run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"ranks", required_argument, NULL, 'n'}, {"lab", required_argument, NULL, 'l'},
-		{"order", required_argument, NULL, 'o'}, {"mpi", required_argument, NULL, 'm'},
-		{"net", required_argument, NULL, 'N'},   {"mpi-args", required_argument, NULL, 'x'},
-		{"print", no_argument, NULL, 'p'},       {"agent", no_argument, NULL, 'A'},
-		{"help", no_argument, NULL, 'h'},        {0},
+		{"ranks", required_argument, NULL, 'n'},
+		{"lab", required_argument, NULL, 'l'},
+		{"order", required_argument, NULL, 'o'},
+		{"mpi", required_argument, NULL, 'm'},
+		{"net", required_argument, NULL, 'N'},
+		{"mpi-args", required_argument, NULL, 'x'},
+		{"coll", no_argument, NULL, 'c'},
+		{"print", no_argument, NULL, 'p'},
+		{"agent", no_argument, NULL, 'A'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
 	};
 	struct options o = {.mpi = RUN_MPIS};
 	int opt, code = 0;

@@ -63,6 +63,7 @@ struct run_places {
 struct run_job {
 	enum run_mpi mpi;
 	bool stock; /* on what the MPI itself would take, not on Weft */
+	bool coll;  /* with libweft-coll */
 	const char *launcher;
 	uint32_t ranks;
 	const struct run_places *places; /* NULL: on this machine */

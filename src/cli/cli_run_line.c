@@ -68,6 +68,59 @@ static char *addresses(const struct run_places *p, uint32_t n)
 	return list;
 }
 
+/* ---- collectives ---- */
+
+#define COLL_LIBRARY "%s/libweft-coll.%s.so"
+
+/* libweft-coll in front of what is preloaded anyway; allocated, or NULL after a complaint. Only
+ * ranks get it: launchers and their daemons are no MPI programs. */
+static char *coll_preload(const struct run_job *job, const char *others)
+{
+	const char *mpi = run_mpi_kinds[job->mpi].option;
+	static struct cli_paths paths;
+	char library[PATH_MAX + 64];
+	char *list = NULL;
+	int ret = cli_paths_find(&paths);
+
+	if (ret) {
+		cli_paths_complain(ret);
+		return NULL;
+	}
+	snprintf(library, sizeof(library), COLL_LIBRARY, paths.dir, mpi);
+	if (access(library, R_OK)) {
+		cli_error("--coll: %s is not there: Weft was built without %s; install mpicc.%s "
+			  "and build again",
+			  library, run_mpi_kinds[job->mpi].name, mpi);
+		return NULL;
+	}
+	if (strpbrk(library, " :;")) {
+		cli_error("--coll: the loader can not preload '%s', a path with a blank, a colon "
+			  "or a semicolon; move Weft elsewhere",
+			  library);
+		return NULL;
+	}
+	if (asprintf(&list, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") <
+	    0)
+		abort();
+	return list;
+}
+
+static int add_coll(struct run_line *line, const struct run_job *job)
+{
+	char *list = coll_preload(job, getenv("LD_PRELOAD"));
+
+	if (!list)
+		return CLI_USAGE;
+	if (job->mpi == RUN_OPENMPI) {
+		cli_words_add(&line->argv, "-x");
+		cli_words_addf(&line->argv, "LD_PRELOAD=%s", list);
+	} else {
+		cli_words_add_all(&line->argv, (char *[]){"-genv", "LD_PRELOAD", list, NULL});
+	}
+	free(list);
+	return 0;
+}
+
 /* ---- Open MPI ---- */
 
 /* On Weft's provider, by way of libfabric. Launchers pass these variables on by themselves, or
@@ -145,6 +198,8 @@ static int openmpi(struct run_line *line, const struct run_job *job)
 		set(line, "OMPI_MCA_mpi_yield_when_idle", "1");
 	if (!job->stock && openmpi_on_weft(line))
 		return CLI_USAGE;
+	if (job->coll && add_coll(line, job))
+		return CLI_USAGE;
 	return job->places ? openmpi_on_lab(line, job) : 0;
 }
 
@@ -155,21 +210,33 @@ static int openmpi(struct run_line *line, const struct run_job *job)
  * manager, where they do not listen (pmodels/mpich pull request 6596). And it never yields
  * a core. On the software RNIC both are solved; its datagrams carry 144 ranks on two cores,
  * where connections time out. Only ranks get the variables of the loader. */
-static int mpich_on_device(struct run_line *line)
+static int mpich_on_device(struct run_line *line, const struct run_job *job)
 {
 	struct cli_vars vars = {0};
 
 	if (cli_vars_loader(&vars))
 		return CLI_USAGE;
 	for (int i = 0; i < vars.n; i++) {
-		cli_words_add(&line->argv, "-genv");
-		cli_words_add(&line->argv, vars.var[i].name);
-		cli_words_add(&line->argv, vars.var[i].value);
+		bool both = job->coll && !strcmp(vars.var[i].name, "LD_PRELOAD");
+		char *value = both ? coll_preload(job, vars.var[i].value) : NULL;
+
+		if (both && !value) {
+			cli_vars_free(&vars);
+			return CLI_USAGE;
+		}
+		cli_words_add_all(&line->argv, (char *[]){"-genv", (char *)vars.var[i].name,
+							  value ? value : vars.var[i].value, NULL});
+		free(value);
 	}
 	cli_vars_free(&vars);
 	set(line, "UCX_TLS", "ud_v,self");
 	set(line, "UCX_NET_DEVICES", "weft0:1");
 	return 0;
+}
+
+static bool mpich_takes_device(const struct run_job *job)
+{
+	return job->places && !job->stock && !getenv("UCX_TLS") && !getenv("UCX_NET_DEVICES");
 }
 
 static int mpich_on_lab(struct run_line *line, const struct run_job *job)
@@ -188,8 +255,7 @@ static int mpich_on_lab(struct run_line *line, const struct run_job *job)
 	list[strcspn(list, ",")] = '\0';
 	cli_words_add_all(&line->argv, (char *[]){"-localhost", list, NULL});
 	free(list);
-	return job->stock || getenv("UCX_TLS") || getenv("UCX_NET_DEVICES") ? 0
-									    : mpich_on_device(line);
+	return mpich_takes_device(job) ? mpich_on_device(line, job) : 0;
 }
 
 static bool has_word(const struct cli_words *words, const char *word)
@@ -205,6 +271,8 @@ static int mpich(struct run_line *line, const struct run_job *job)
 	/* Hydra does not take an option twice. */
 	if (!has_word(job->extra, "-bind-to") && !has_word(job->extra, "--bind-to"))
 		cli_words_add_all(&line->argv, (char *[]){"-bind-to", "none", NULL});
+	if (job->coll && !mpich_takes_device(job) && add_coll(line, job))
+		return CLI_USAGE;
 	return job->places ? mpich_on_lab(line, job) : 0;
 }
 

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "util_tune.h"
+#include "coll_env.h"
 #include "ofi_tune.h"
 #include "rnic.h"
 #include "verbs_tune.h"
 
 static const struct util_tunable *const tables[] = {rnic_tunables, verbs_tunables, util_tunables,
-						    ofi_tunables};
+						    ofi_tunables, coll_tunables};
 #define TABLES (sizeof(tables) / sizeof(tables[0]))
 
 static json_t *string_or_null(const char *s)

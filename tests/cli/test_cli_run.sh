@@ -132,6 +132,17 @@ check_has "$err" "no MPI launcher was found in PATH"
 print --mpi-args "--mca a 'b c' d\\ e" ./openmpi "x y" '$z'
 check_has "$out" "mpirun.openmpi -n 3 --mca a 'b c' 'd e' ./openmpi 'x y' '\$z'"
 check_has "$out" OMPI_MCA_hwloc_base_binding_policy=none
+# Collectives: only ranks load the library of their MPI, in front of what the user has preloaded.
+export LD_PRELOAD=libm.so.6
+print --coll ./openmpi
+check_has "$out" "/libweft-coll.openmpi.so:libm.so.6 ./openmpi"
+check_has "$out" " -x LD_PRELOAD=/"
+print --coll ./mpich
+check_has "$out" "/libweft-coll.mpich.so:libm.so.6"
+check_has "$out" " -genv LD_PRELOAD /"
+print ./openmpi
+check_lacks "$out" libweft-coll
+unset LD_PRELOAD
 run env OMPI_MCA_hwloc_base_binding_policy=core "$WEFT" run -n 3 -p ./openmpi
 check_lacks "$out" binding_policy
 

@@ -16,7 +16,9 @@ enum { SHOWN = 5 };
 struct mt mt;
 int mt_threads;
 
-static MPI_Comm own_comm; /* of this file, so that nothing here meets what is tested */
+/* Of this file, so that nothing here meets what is tested; it is used by PMPI_ names only, which
+ * no interposer that is tested has a part in. */
+static MPI_Comm own_comm;
 static const char *program = "?", *only;
 static char part[96] = "start";
 static char why[256]; /* the first that went wrong in this part */
@@ -110,7 +112,7 @@ void mt_init(int argc, char **argv, double seconds, int threads)
 	if (mt.seed == 0)
 		mt.seed = (uint64_t)time(NULL);
 	MPI_Comm_dup(MPI_COMM_WORLD, &own_comm);
-	MPI_Bcast(&mt.seed, 1, MPI_UINT64_T, 0, own_comm);
+	PMPI_Bcast(&mt.seed, 1, MPI_UINT64_T, 0, own_comm);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (mt.rank == 0)
 		printf("%s: %d ranks, seed %llu\n", program, mt.size, (unsigned long long)mt.seed);
@@ -165,13 +167,13 @@ void mt_end(void)
 	long sum[2] = {0, 0};
 	int first = mine[1] > 0 ? mt.rank : mt.size, lowest = 0;
 
-	MPI_Allreduce(mine, sum, 2, MPI_LONG, MPI_SUM, own_comm);
-	MPI_Allreduce(&first, &lowest, 1, MPI_INT, MPI_MIN, own_comm);
+	PMPI_Allreduce(mine, sum, 2, MPI_LONG, MPI_SUM, own_comm);
+	PMPI_Allreduce(&first, &lowest, 1, MPI_INT, MPI_MIN, own_comm);
 	if (sum[0] == 0) {
 		sum[1]++;
 		snprintf(why, sizeof(why), "nothing was checked");
 	} else if (sum[1] > 0 && lowest < mt.size) {
-		MPI_Bcast(why, sizeof(why), MPI_CHAR, lowest, own_comm);
+		PMPI_Bcast(why, sizeof(why), MPI_CHAR, lowest, own_comm);
 	}
 	all_checks += sum[0];
 	all_failures += sum[1];
@@ -245,7 +247,7 @@ int mt_go_on(double start, double seconds)
 
 	/* Nobody goes on before all are here: messages of the next round would be taken for
 	 * those of this one. */
-	MPI_Allreduce(&on, &all, 1, MPI_INT, MPI_MIN, own_comm);
+	PMPI_Allreduce(&on, &all, 1, MPI_INT, MPI_MIN, own_comm);
 	return all;
 }
 

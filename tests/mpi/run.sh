@@ -7,15 +7,17 @@
 #	host    this host, by weft run (the default)
 #	lab     a fat tree of four hosts, by weft run --lab
 #
-# From the environment: WEFT, the command; SOURCE, the source tree; BUILD, the build tree.
+# MPI_DIR says where in the build tree the program is (tests/mpi), MPI_OPTIONS, words, what else weft run is
+# told. From the environment: WEFT, the command; SOURCE, the source tree; BUILD, the build tree.
 : "${SOURCE:?the source tree}" "${BUILD:?the build tree}"
 # shellcheck source=tests/lab/lib.sh
 . "$SOURCE/tests/lab/lib.sh"
 mpi=${1:?openmpi or mpich}
 ranks=${2:?number of ranks}
-program=$BUILD/tests/mpi/$mpi/${3:?name of a program}
+program=$BUILD/${MPI_DIR:-tests/mpi}/$mpi/${3:?name of a program}
 shift 3
 place=${MPI_PLACE:-host}
+read -ra options <<<"${MPI_OPTIONS:-}"
 LIMIT=${MPI_LIMIT:-110} # seconds; programs end by themselves before that (-T)
 
 if [ ! -x "$program" ]; then
@@ -35,12 +37,12 @@ launcher() {
 			--mca osc "pt2pt,sm")
 		;;
 	host)
-		start=("$WEFT" run -n "$ranks")
+		start=("$WEFT" run "${options[@]}" -n "$ranks")
 		;;
 	lab)
 		needs_labs
 		lab_new "${prefix}mpi" --pgft "2;2,2;1,2;1,1"
-		start=("$WEFT" run --lab "${prefix}mpi" -n "$ranks")
+		start=("$WEFT" run "${options[@]}" --lab "${prefix}mpi" -n "$ranks")
 		;;
 	*)
 		echo "MPI_PLACE=$place is not understood; expected tcp, host or lab"

@@ -1,0 +1,286 @@
+#!/bin/bash
+# Collectives whose processes arrive at different times, by libweft-coll and by the MPI's own: figures 1
+# to 4 and table 1 of Qian and Afsahi, Process Arrival Pattern and Shared Memory Aware Alltoall on
+# InfiniBand; and sums on a fat tree. Both are measured in turn within each process, call by call, with
+# the same arrivals (weft-mpi-perf arrival --own); ways to do it take turns, run by run. Tables, with the
+# targets as PASS or MISS; JSON and, where gnuplot is installed, SVG. Labs that it makes it also takes
+# down; every run has a time limit.
+set -uo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
+bench=bench_coll
+
+# What is compared with the MPI's own: variants of libweft-coll, as WEFT_COLL has them.
+WAYS='auto direct pap_direct shm_direct pap_shm_direct'
+SIZES=4,64,256,1K,8K,64K
+RANKS=16
+# Of the cables of the tree for sums, which must be the bottleneck, and not the machine's cores.
+RATE=${RATE:-50mbit}
+TREE_24='2;12,2;1,12;1,1'
+SEED=1 # of random orders
+# What "not slower" allows for noise.
+NOISE=1.1
+
+# shellcheck source=src/bench/bench_lib.sh
+. "$top/src/bench/bench_lib.sh"
+# shellcheck source=src/bench/bench_table.sh
+. "$top/src/bench/bench_table.sh"
+# shellcheck source=src/bench/bench_lab.sh
+. "$top/src/bench/bench_lab.sh"
+# shellcheck source=src/bench/bench_coll_lib.sh
+. "$top/src/bench/bench_coll_lib.sh"
+
+usage() {
+	cat <<END
+Usage: src/bench/bench_coll.sh [OPTIONS] [PART]...
+
+Parts (all, if none is named), with minutes per round:
+  arrival    MPI_Alltoall, $RANKS processes, arrival at random, MIF 1, 32, 128 and 512: figures 1 and 2 (25)
+  scale      4, 8 and 16 processes, MIF 32 and 512: figure 3 (8)
+  late       25 % and 75 % of the processes late, MIF 128: figure 4 (8)
+  made       what it is made of at MIF 32: awareness, shared memory, copies, each switched off (6)
+  fft        the Fourier transform of examples/fft.c, 4, 8 and 16 processes: table 1 (4)
+  others     MPI_Allgather, MPI_Bcast, MPI_Allreduce, MPI_Reduce_scatter and MPI_Barrier, MIF 1 and 32 (8)
+  allreduce  MPI_Allreduce on 24 hosts of a fat tree, in the tree's order and shuffled (5)
+
+Options:
+  -r N           rounds (3)
+  -m "MPI ..."   openmpi, mpich (both, as far as they are there)
+  -l "PLACE ..." host: all processes on this one, lab: on four hosts (both)
+  -w "WAY ..."   ways to compare with the MPI's own
+                 ($WAYS)
+  -q             a short run: one round, few ways and sizes, less than a minute per part
+  -o DIR         keep the results there, as coll-PART.json, .svg and .dat
+  -h             this text
+
+From the environment: RATE ($RATE) of the tree's cables, WEFT_BUILD.
+Exit status: 0 measured, 1 something could not be measured or was wrong, 2 wrong usage.
+END
+}
+
+BUILD=${WEFT_BUILD:-$top/build}
+WEFT=$BUILD/bin/weft
+PERF=$BUILD/bin/weft-mpi-perf
+PARTS='arrival scale late made fft others allreduce'
+rounds='' out='' ways='' mpis='' places='host lab'
+while getopts r:m:l:w:qo:h c; do
+	case $c in
+	r) rounds=$OPTARG ;;
+	m) mpis=$OPTARG ;;
+	l) places=$OPTARG ;;
+	w) ways=$OPTARG ;;
+	q) quick=yes ;;
+	o) out=$OPTARG ;;
+	h) usage && exit 0 ;;
+	*) usage >&2 && exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+# shellcheck disable=SC2086
+[ $# -gt 0 ] || set -- $PARTS
+for name; do
+	case " $PARTS " in *" $name "*) ;; *) say "there is no part '$name'" && exit 2 ;; esac
+done
+case ${rounds:-1} in *[!0-9]* | 0*) say "not a number of rounds: '$rounds'" && exit 2 ;; esac
+for name in $mpis; do
+	case $name in openmpi | mpich) ;; *) say "there is no MPI '$name'" && exit 2 ;; esac
+done
+for name in $places; do
+	case $name in host | lab) ;; *) say "there is no place '$name'" && exit 2 ;; esac
+done
+rounds=${rounds:-$(pick 3 1)}
+asked=$ways
+ways=${ways:-$(pick "$WAYS" auto)}
+[ -x "$WEFT" ] || { say "no $WEFT; build it first" && exit 1; }
+if [ -z "$mpis" ]; then
+	for name in openmpi mpich; do
+		[ ! -x "$PERF.$name" ] || mpis+=" $name"
+	done
+	[ $quick = no ] || mpis=${mpis%% mpich}
+fi
+for name in $mpis; do
+	[ -x "$PERF.$name" ] || { say "no $PERF.$name; build it first" && exit 1; }
+done
+
+make_tmp
+failed=0
+lab_prefix=co
+# For bench_table.sh.
+# shellcheck disable=SC2034
+series=coll varies=way facts=''
+out=${out:-$tmp}
+mkdir -p "$out" || exit 1
+
+# ---- figures 1 and 2 ----
+
+part_arrival() {
+	local mif sizes mifs
+	sizes=$(pick $SIZES 4,256,8K) mifs=$(pick 1,32,128,512 32)
+	measure arrival "$(pick 40 8)" "$ways" "$RANKS" -m "$sizes" --mif "$mifs" -i "$(pick 300 60)"
+
+	from_raw arrival-own completion 'mif' own "MPI_Alltoall of the MPI's own, $RANKS processes: time of a call, mean over all (figure 1)"
+	table
+	lines own
+	write_json
+	note
+
+	for mif in ${mifs//,/ }; do
+		from_raw "arrival-$mif" completion '' all \
+			"MPI_Alltoall, $RANKS processes, MIF $mif: time of a call, mean over all (figure 2)" "$mif"
+		table
+		lines
+		write_json
+		from_raw "beyond-$mif" beyond '' all \
+			"the same without the wait for the last one to arrive, MIF $mif" "$mif"
+		table
+		[ "$mif" != 32 ] || paper_targets
+		never_slower
+		lines
+		write_json
+		note
+	done
+	totals arrival
+}
+
+# The paper's, against what is beyond the bound, by the way that is chosen automatically.
+paper_targets() {
+	local where
+	grep -q $'\tauto\t' "$rec.pairs" || return 0
+	while read -r where; do
+		beside "$where 4" auto 0.286
+		beside "$where 256" auto 0.286
+		beside "$where 8192" auto 0.667
+	done < <(wheres)
+}
+
+# ---- figure 3 ----
+
+part_scale() {
+	local n some
+	some=$(chosen 'auto direct pap_direct')
+	for n in $(pick '4 8 16' '4 8'); do
+		measure scale "$(pick 15 5)" "$some" "$n" -m "$(pick 4,8K 8K)" --mif "$(pick 32,512 32)" -i "$(pick 300 40)"
+	done
+	from_raw scale beyond 'ranks mif' all "MPI_Alltoall of 4, 8 and 16 processes: time of a call without the wait for
+# the last one to arrive (figure 3)"
+	table
+	never_slower
+	bars
+	write_json
+	note
+}
+
+# ---- figure 4 ----
+
+part_late() {
+	local late
+	for late in 25 75; do
+		measure late "$(pick 20 6)" "$ways" "$RANKS" -m "$(pick $SIZES 4,8K)" --mif 128 --late $late -i "$(pick 300 40)"
+	done
+	for late in 25 75; do
+		from_raw "late-$late" completion '' all \
+			"MPI_Alltoall, $RANKS processes, $late % come late, MIF 128: time of a call, mean over all (figure 4)" '' $late
+		table
+		lines
+		write_json
+		from_raw "late-beyond-$late" beyond '' all "the same without the wait for the last one to arrive" '' $late
+		table
+		never_slower
+		lines
+		write_json
+		note
+	done
+	totals late
+}
+
+# ---- what it is made of ----
+
+part_made() {
+	local some
+	some=$(pick 'pap_shm_direct shm_direct pap_direct direct copied zerocopy' 'pap_direct direct')
+	measure made "$(pick 15 5)" "$some" "$RANKS" -m "$(pick 4,256,8K,64K 256)" --mif 32 -i "$(pick 300 40)"
+	from_raw made beyond '' all "what it is made of: time of a call without the wait for the last one, MIF 32;
+# pap_ is aware of arrival, shm_ goes by shared memory and one message per pair of hosts, copied and
+# zerocopy are pap_direct with copies, and without, at all sizes"
+	table
+	bars
+	write_json
+	note
+}
+
+# ---- table 1 ----
+
+part_fft() {
+	local mpi place n class
+	begin fft seconds "Fourier transform (examples/fft.c), total time (table 1)"
+	: >"$rec.pairs"
+	for ((round = 1; round <= rounds; round++)); do
+		for mpi in $mpis; do
+			for place in $places; do
+				for n in $(pick '4 8 16' 4); do
+					for class in $(pick 'S W' S); do
+						fft_once "$place" "$mpi" "$n" "$class"
+					done
+				done
+			done
+		done
+	done
+	digits=4 table
+	never_slower
+	bars
+	write_json
+	note
+}
+
+# ---- other operations ----
+
+part_others() {
+	local op
+	for op in $(pick 'allgather bcast allreduce reduce_scatter barrier' 'allreduce barrier'); do
+		measure others "$(pick 12 4)" "$(chosen auto)" "$RANKS" --op "$op" -m "$(pick 8,1K,32K 1K)" --mif "$(pick 1,32 1)" -i "$(pick 300 40)"
+	done
+	from_raw others beyond 'op mif' all "other operations, $RANKS processes: time of a call without the wait for the last one
+# (MPI_Bcast: for the root)"
+	table
+	never_slower
+	bars
+	write_json
+	note
+}
+
+# ---- sums on a tree ----
+
+part_allreduce() {
+	local key way places=tree label
+	lab_make tree --pgft "$TREE_24" --rate "$RATE" --mtu 9000 --routing dmodk || return
+	for label in 'in order' shuffled; do
+		more=(--order routing)
+		[ "$label" = 'in order' ] || more=(--order "random:$SEED")
+		# All at once (-d 0): what is left is the operation.
+		measure allreduce "$(pick 20 8)" "$(chosen 'auto tree')" 24 --op allreduce \
+			-m "$(pick 8,8K,256K 8K)" --mif 1 -d 0 -i "$(pick 60 10)"
+	done
+	more=()
+	from_raw allreduce beyond '' all "MPI_Allreduce, 24 hosts of a fat tree ($RATE, D-Mod-K), ranks in the order of the tree
+# and shuffled: time of a call"
+	table
+	never_slower
+	for way in $(chosen 'auto tree'); do
+		while read -r key; do
+			target "$key" "$way" "<=" $NOISE "$way" "${key/in order/shuffled}"
+		done < <(cut -f 1 "$rec" | grep 'in order' | awk '!seen[$0]++')
+	done
+	bars
+	write_json
+	note
+}
+
+# ---- all ----
+
+unset WEFT_RD_SHM WEFT_COLL WEFT_COLL_COPY_MAX # may be set for other measurements
+for name; do
+	measured=''
+	"part_$name"
+	stop
+	labs_down
+done
+[ $failed -eq 0 ]

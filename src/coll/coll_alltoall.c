@@ -1,0 +1,204 @@
+#include "coll_alltoall.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll_plan.h"
+#include "util_clock.h"
+
+const uint8_t *coll_send_at(const struct coll_alltoall *a, uint32_t i)
+{
+	if (a->offset)
+		return a->bytes + a->offset[i];
+	if (a->bytes)
+		return a->bytes + (size_t)i * coll_block_len(&a->send, 0);
+	return (const uint8_t *)coll_block_at(&a->send, i);
+}
+
+int coll_deliver(const struct coll_alltoall *a, uint32_t i, const uint8_t *bytes)
+{
+	return coll_type_unpack(&a->recv.type, bytes, coll_block_at(&a->recv, i),
+				coll_block_count(&a->recv, i));
+}
+
+/* ---- what is sent ---- */
+
+static int pack_at(struct coll_alltoall *a, struct coll_scratch *s)
+{
+	uint64_t at = 0;
+	int ret = 0;
+
+	if (a->send.counts)
+		a->offset = calloc(a->c->size, sizeof(*a->offset));
+	if (a->send.counts && !a->offset)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < a->c->size && !ret; i++) {
+		if (a->offset)
+			a->offset[i] = at;
+		ret = coll_type_pack(&a->send.type, coll_block_at(&a->send, i),
+				     coll_block_count(&a->send, i), s->at + at);
+		at += coll_block_len(&a->send, i);
+	}
+	a->bytes = s->at;
+	a->desc = s->registered ? s->mem.desc : NULL;
+	return ret;
+}
+
+static int stage(struct coll_alltoall *a, bool network)
+{
+	struct coll_scratch *s;
+	uint64_t len = 0;
+
+	if (a->send.type.plain && !a->in_place && !(network && coll_net_local()))
+		return 0;
+	for (uint32_t i = 0; i < a->c->size; i++)
+		len += coll_block_len(&a->send, i);
+	s = coll_scratch(a->c, 0, len);
+	if (!s)
+		return -ENOMEM;
+	if (network && coll_net_local() && len && !s->registered)
+		return -ENOMEM;
+	return len ? pack_at(a, s) : 0;
+}
+
+/* ---- choice ---- */
+
+/* MPI_Alltoallv's lengths are not known to all, so there is nothing to choose by. */
+static enum coll_variant choose(const struct coll_comm *c, enum coll_op op)
+{
+	enum coll_variant v = c->variant[op];
+
+	if (v == COLL_AUTO)
+		v = COLL_PAP_DIRECT;
+	/* On one host, without a network. */
+	if (!c->net && (v == COLL_DIRECT || v == COLL_PAP_DIRECT))
+		v = op == COLL_ALLTOALL ? COLL_PAP_SHM_DIRECT : COLL_MPI;
+	return v;
+}
+
+static int go(struct coll_alltoall *a, enum coll_variant v)
+{
+	bool shm = v == COLL_SHM_DIRECT || v == COLL_PAP_SHM_DIRECT;
+	int ret = stage(a, !shm);
+
+	if (!ret)
+		ret = shm ? coll_alltoall_shm(a, v == COLL_PAP_SHM_DIRECT)
+			  : coll_alltoall_direct(a, v == COLL_PAP_DIRECT);
+	/* Half of a call leaves the communicator behind the others for ever. */
+	if (ret)
+		atomic_store(&a->c->err, ret);
+	free(a->offset);
+	return ret;
+}
+
+/* ---- the operation ---- */
+
+static int fill(struct coll_alltoall *a, const struct coll_alltoall_args *args)
+{
+	int ret;
+
+	a->in_place = args->sendbuf == MPI_IN_PLACE;
+	ret = coll_type_of(args->recvtype, &a->recv.type);
+	a->recv.buf = args->recvbuf;
+	a->recv.count = args->recvcount;
+	a->recv.counts = args->recvcounts;
+	a->recv.displs = args->rdispls;
+	a->send = a->recv;
+	if (ret || a->in_place)
+		return ret;
+	a->send.buf = (char *)(uintptr_t)args->sendbuf;
+	a->send.count = args->sendcount;
+	a->send.counts = args->sendcounts;
+	a->send.displs = args->sdispls;
+	return coll_type_of(args->sendtype, &a->send.type);
+}
+
+static uint64_t sent_bytes(const struct coll_alltoall *a)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < a->c->size; i++)
+		n += coll_block_len(&a->send, i);
+	return n;
+}
+
+static void count(struct coll_alltoall *a, enum coll_op op, enum coll_variant v, uint64_t ns)
+{
+	struct coll_stats *s = &a->c->stats[op][v];
+
+	s->calls++;
+	s->bytes += sent_bytes(a);
+	s->ns += ns;
+}
+
+/* Arguments that are wrong are for the MPI to complain about; it does so without talking to
+ * anybody. */
+static bool wrong(const struct coll_alltoall_args *args, int size)
+{
+	bool in_place = args->sendbuf == MPI_IN_PLACE;
+
+	if (args->recvcounts && (!args->rdispls || (!in_place && !args->sdispls)))
+		return true;
+	if (!args->recvcounts)
+		return args->recvcount < 0 || (!in_place && args->sendcount < 0);
+	for (int i = 0; i < size; i++)
+		if (args->recvcounts[i] < 0 || (!in_place && args->sendcounts[i] < 0))
+			return true;
+	return false;
+}
+
+static int ours(void *arg, enum coll_variant v)
+{
+	return go(arg, v);
+}
+
+static int by_mpi(const void *arg)
+{
+	const struct coll_alltoall_args *a = arg;
+
+	return PMPI_Alltoall(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
+			     a->recvtype, a->comm);
+}
+
+/* The unaware variants are there to be compared with; nothing speaks for them. */
+static bool best(struct coll_alltoall *a, const struct coll_alltoall_args *args, int *ret)
+{
+	struct coll_job job = {
+		.op = COLL_ALLTOALL,
+		.bytes = coll_block_len(&a->recv, 0),
+		.can = 1u << COLL_PAP_SHM_DIRECT | (a->c->net ? 1u << COLL_PAP_DIRECT : 0),
+		.ours = ours,
+		.ours_arg = a,
+		.mpi = by_mpi,
+		.mpi_arg = args,
+	};
+
+	return coll_plan_run(a->c, args->comm, &job, ret);
+}
+
+bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *ret)
+{
+	struct coll_comm *c = coll_comm_of(args->comm);
+	struct coll_alltoall a = {.c = c};
+	enum coll_variant v;
+	uint64_t start;
+
+	if (!c || wrong(args, (int)c->size) || fill(&a, args))
+		return false;
+	v = choose(c, op);
+	if (v == COLL_MPI)
+		return false;
+	*ret = MPI_SUCCESS;
+	/* As much on every rank. */
+	if (op == COLL_ALLTOALL && !coll_block_len(&a.recv, 0))
+		return true;
+	if (op == COLL_ALLTOALL && c->variant[op] == COLL_AUTO)
+		return best(&a, args, ret);
+	start = util_now_ns();
+	if (atomic_load(&c->err) || go(&a, v))
+		*ret = coll_comm_error(args->comm, atomic_load(&c->err));
+	else
+		count(&a, op, v, util_now_ns() - start);
+	return true;
+}

@@ -1,0 +1,318 @@
+/* Three phases (seed 003, 4.3): ranks put what they send into shared memory; the first of each
+ * host, its master, writes what goes to another host there in one piece; ranks take what is theirs.
+ *
+ * What goes from host to host lies in one piece on both sides: [sender][receiver], and the network
+ * writes from the sender's shared memory into the receiver's. Ranks of one host take from each
+ * other without the master. Unaware, nobody takes anything before the master has everything; aware,
+ * as soon as it is there, host by host.
+ *
+ * Blocks that are too long for the shared memory go in parts, each a call of its own.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "coll_alltoall.h"
+
+struct shm_call {
+	struct coll_alltoall *a;
+	struct coll_comm *c;
+	bool aware, master;
+	uint32_t call, bank;
+	size_t at, n;    /* which part of each block */
+	uint32_t here;   /* how many ranks this host has */
+	uint32_t *local; /* ranks of this host whose data is to be taken */
+	uint32_t *host;  /* other hosts, likewise */
+	uint32_t n_local, n_host;
+	bool sent, *come; /* the master's: blocks, of hosts */
+	uint32_t n_come;
+	uint8_t *to; /* where received blocks go, from rank 0 on */
+	int64_t to_step;
+};
+
+/* ---- where things are ---- */
+
+/* In a host's shared memory, of two banks each: what its ranks send, then what comes. Hosts with
+ * more ranks have more of both. */
+static uint64_t gather_base(const struct coll_comm *c, uint32_t host, uint32_t bank)
+{
+	return (uint64_t)bank * c->shm_slot * c->size * coll_host_size(c, host);
+}
+
+static uint64_t block_base(const struct coll_comm *c, uint32_t host, uint32_t bank)
+{
+	uint64_t ranks = coll_host_size(c, host);
+
+	return gather_base(c, host, 2) + bank * c->shm_slot * (c->size - ranks) * ranks;
+}
+
+/* What rank `local` of our host sends to the ranks of another, or of our own. */
+static uint8_t *gather(const struct shm_call *s, uint32_t host, uint32_t local)
+{
+	const struct coll_comm *c = s->c;
+	uint64_t index =
+		(uint64_t)s->here * c->first[host] + (uint64_t)local * coll_host_size(c, host);
+
+	return c->shm.data + gather_base(c, c->host, s->bank) + index * s->n;
+}
+
+/* Where in `host` the block of the ranks of `from` is. */
+static uint64_t block_at(const struct shm_call *s, uint32_t host, uint32_t from)
+{
+	const struct coll_comm *c = s->c;
+	uint64_t before = c->first[from] - (from > host ? coll_host_size(c, host) : 0);
+
+	return block_base(c, host, s->bank) + before * coll_host_size(c, host) * s->n;
+}
+
+/* ---- phase 1 ---- */
+
+static void put_mine(struct shm_call *s)
+{
+	struct coll_comm *c = s->c;
+	uint32_t me = c->peer[c->rank].local;
+
+	for (uint32_t h = 0; h < c->hosts; h++) {
+		uint8_t *to = gather(s, h, me);
+
+		for (uint32_t i = c->first[h]; i < c->first[h + 1]; i++, to += s->n)
+			memcpy(to, coll_send_at(s->a, c->by_host[i]) + s->at, s->n);
+	}
+	coll_shm_set(&c->shm, coll_shm_word(&c->shm, me, s->bank), s->call);
+}
+
+static bool all_put(const struct shm_call *s)
+{
+	for (uint32_t i = 0; i < s->here; i++)
+		if (!coll_shm_is(coll_shm_word(&s->c->shm, i, s->bank), s->call))
+			return false;
+	return true;
+}
+
+/* ---- phase 2: the master's ---- */
+
+static int send_block(struct shm_call *s, uint32_t host)
+{
+	struct coll_comm *c = s->c;
+	uint32_t to = coll_master(c, host);
+	struct coll_put p = {
+		.buf = gather(s, host, 0),
+		.len = s->n * s->here * coll_host_size(c, host),
+		.desc = c->shm_mem.desc,
+		.peer = to,
+		.kind = COLL_BLOCK,
+		.call = s->call,
+		.to = {c->peer[to].shm.addr + block_at(s, host, c->host), c->peer[to].shm.key},
+	};
+
+	return coll_put(c, &p);
+}
+
+/* To the hosts after ours; aware, first to those that are known to be there. */
+static int send_blocks(struct shm_call *s)
+{
+	int ret = 0;
+
+	for (int late = 0; late < 2; late++) {
+		for (uint32_t i = 1; i < s->c->hosts && !ret; i++) {
+			uint32_t host = (s->c->host + i) % s->c->hosts;
+
+			if ((s->aware && s->come[host]) != late)
+				ret = send_block(s, host);
+		}
+	}
+	s->sent = true;
+	return ret;
+}
+
+static void tell(struct shm_call *s, uint32_t host)
+{
+	coll_shm_set(&s->c->shm, coll_shm_done(&s->c->shm, s->bank, host), s->call);
+}
+
+static uint32_t take_blocks(struct shm_call *s)
+{
+	uint32_t n = 0;
+
+	for (uint32_t h = 0; h < s->c->hosts; h++) {
+		uint32_t from = coll_master(s->c, h);
+
+		if (h == s->c->host || s->come[h] || !coll_arrived(s->c, s->call, COLL_BLOCK, from))
+			continue;
+		coll_consume(s->c, s->call, COLL_BLOCK, from);
+		s->come[h] = true;
+		if (s->aware)
+			tell(s, h);
+		n++;
+	}
+	s->n_come += n;
+	return n;
+}
+
+/* Returns whether anything has happened, or -errno. */
+static int master_turn(struct shm_call *s)
+{
+	bool moved = take_blocks(s) > 0;
+	int ret = 0;
+
+	if (!s->sent && all_put(s)) {
+		ret = send_blocks(s);
+		moved = true;
+	}
+	/* The one flag of those who are not aware. */
+	if (moved && !s->aware && s->sent && s->n_come == s->c->hosts - 1)
+		tell(s, s->c->host);
+	return ret ? ret : moved;
+}
+
+/* ---- phase 3 ---- */
+
+static void take_bytes(struct shm_call *s, uint32_t src, const uint8_t *bytes)
+{
+	memcpy(s->to + (s->to_step * (int64_t)src) + (int64_t)s->at, bytes, s->n);
+}
+
+static void take_local(struct shm_call *s, uint32_t local)
+{
+	const struct coll_comm *c = s->c;
+	uint32_t me = c->peer[c->rank].local;
+
+	take_bytes(s, c->by_host[c->first[c->host] + local], gather(s, c->host, local) + me * s->n);
+}
+
+static void take_host(struct shm_call *s, uint32_t host)
+{
+	const struct coll_comm *c = s->c;
+	const uint8_t *at =
+		c->shm.data + block_at(s, c->host, host) + c->peer[c->rank].local * s->n;
+
+	for (uint32_t i = c->first[host]; i < c->first[host + 1]; i++, at += s->here * s->n)
+		take_bytes(s, c->by_host[i], at);
+}
+
+static bool may_take(const struct shm_call *s, uint32_t host, uint32_t local)
+{
+	const struct coll_shm *m = &s->c->shm;
+
+	if (!s->aware)
+		return coll_shm_is(coll_shm_done(m, s->bank, s->c->host), s->call);
+	return host == s->c->host ? coll_shm_is(coll_shm_word(m, local, s->bank), s->call)
+				  : coll_shm_is(coll_shm_done(m, s->bank, host), s->call);
+}
+
+/* Returns whether anything was there. */
+static bool take_some(struct shm_call *s)
+{
+	uint32_t locals = 0, hosts = 0, before = s->n_local + s->n_host;
+
+	for (uint32_t i = 0; i < s->n_local; i++) {
+		if (may_take(s, s->c->host, s->local[i]))
+			take_local(s, s->local[i]);
+		else
+			s->local[locals++] = s->local[i];
+	}
+	for (uint32_t i = 0; i < s->n_host; i++) {
+		if (may_take(s, s->host[i], 0))
+			take_host(s, s->host[i]);
+		else
+			s->host[hosts++] = s->host[i];
+	}
+	s->n_local = locals;
+	s->n_host = hosts;
+	return locals + hosts != before;
+}
+
+/* ---- all of it ---- */
+
+static bool finished(const struct shm_call *s)
+{
+	return !s->n_local && !s->n_host &&
+	       (!s->master || (s->sent && s->n_come == s->c->hosts - 1));
+}
+
+static int part(struct shm_call *s)
+{
+	struct coll_comm *c = s->c;
+	struct coll_wait w;
+	int ret = 0;
+
+	s->call = coll_begin(c);
+	s->bank = coll_bank(s->call);
+	s->sent = false;
+	s->n_local = s->n_host = s->n_come = 0;
+	memset(s->come, 0, c->hosts * sizeof(*s->come));
+	for (uint32_t i = 0; i < s->here; i++)
+		s->local[s->n_local++] = (c->peer[c->rank].local + i) % s->here;
+	for (uint32_t i = 1; i < c->hosts; i++)
+		s->host[s->n_host++] = (c->host + i) % c->hosts;
+	put_mine(s);
+	coll_wait_begin(c, &w,
+			s->master && c->hosts > 1 ? COLL_FOR_SHM | COLL_FOR_NET : COLL_FOR_SHM);
+	while (ret >= 0 && !finished(s)) {
+		int moved = s->master ? master_turn(s) : 0;
+
+		ret = moved < 0 ? moved : moved | take_some(s);
+		if (!ret && !finished(s))
+			ret = coll_wait(c, &w);
+	}
+	/* The memory that was sent from is written to again in the call after the next one. */
+	return ret < 0 ? ret : s->master && c->hosts > 1 ? coll_flush(c) : 0;
+}
+
+/* Where received bytes go: to the program, or, to be unpacked, to memory of our own. */
+static int open_target(struct shm_call *s, size_t len)
+{
+	struct coll_alltoall *a = s->a;
+	struct coll_scratch *whole;
+
+	if (a->recv.type.plain) {
+		s->to = (uint8_t *)a->recv.buf;
+		s->to_step = (int64_t)len;
+		return 0;
+	}
+	whole = coll_scratch(s->c, 1, len * s->c->size);
+	if (!whole)
+		return -ENOMEM;
+	s->to = whole->at;
+	s->to_step = (int64_t)len;
+	return 0;
+}
+
+static int unpack(struct shm_call *s)
+{
+	int ret = 0;
+
+	if (s->a->recv.type.plain)
+		return 0;
+	for (uint32_t i = 0; i < s->c->size && !ret; i++)
+		ret = coll_deliver(s->a, i, s->to + s->to_step * (int64_t)i);
+	return ret;
+}
+
+int coll_alltoall_shm(struct coll_alltoall *a, bool aware)
+{
+	struct coll_comm *c = a->c;
+	size_t len = coll_block_len(&a->recv, 0);
+	struct shm_call s = {.a = a,
+			     .c = c,
+			     .aware = aware,
+			     .master = coll_is_master(c),
+			     .here = coll_host_size(c, c->host)};
+	int ret = len == coll_block_len(&a->send, 0) ? open_target(&s, len) : -EMSGSIZE;
+
+	s.local = calloc(s.here, sizeof(*s.local));
+	s.host = calloc(c->hosts, sizeof(*s.host));
+	s.come = calloc(c->hosts, sizeof(*s.come));
+	if (!ret && (!s.local || !s.host || !s.come))
+		ret = -ENOMEM;
+	for (; s.at < len && !ret; s.at += s.n) {
+		s.n = len - s.at < c->shm_slot ? len - s.at : c->shm_slot;
+		ret = part(&s);
+	}
+	if (!ret)
+		ret = unpack(&s);
+	free(s.local);
+	free(s.host);
+	free(s.come);
+	return ret;
+}

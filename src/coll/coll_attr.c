@@ -1,0 +1,163 @@
+/* A communicator's state as an attribute of the MPI's communicator: found, made, ended with it. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "coll_boot.h"
+#include "coll_env.h"
+#include "coll_plan.h"
+#include "util_log.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int keyval = MPI_KEYVAL_INVALID, end_keyval = MPI_KEYVAL_INVALID;
+static int error_code = MPI_ERR_OTHER;
+static pid_t owner;
+static bool ended;
+
+/* The attribute of communicators that are left to the MPI. */
+static struct coll_comm left_alone;
+
+static void say_stats(const struct coll_comm *c)
+{
+	if (!coll_env()->stats || c->rank)
+		return;
+	for (int op = 0; op < COLL_OPS; op++) {
+		for (int v = 0; v < COLL_VARIANTS; v++) {
+			const struct coll_stats *s = &c->stats[op][v];
+
+			if (s->calls)
+				fprintf(stderr,
+					"weft-coll: %u ranks on %u hosts: %s by %s: %llu calls, "
+					"mean %llu bytes, %.1f us\n",
+					c->size, c->hosts, coll_op_names[op], coll_variant_names[v],
+					(unsigned long long)s->calls,
+					(unsigned long long)(s->bytes / s->calls),
+					(double)s->ns / 1e3 / (double)s->calls);
+		}
+	}
+	coll_plan_say(c);
+}
+
+static int delete_comm(MPI_Comm comm, int key, void *value, void *extra)
+{
+	struct coll_comm *c = value;
+
+	(void)comm;
+	(void)key;
+	(void)extra;
+	if (ended || c == &left_alone || getpid() != owner)
+		return MPI_SUCCESS;
+	say_stats(c);
+	coll_unboot(c, false);
+	return MPI_SUCCESS;
+}
+
+/* Peers may still be waiting for our last writes, which some providers finish only while we are
+ * here: nobody goes before all have come. */
+static void leave_together(struct coll_comm *c)
+{
+	MPI_Request req;
+	struct coll_wait w;
+	int done = 0, ret;
+
+	if (!c->net || atomic_load(&c->err) || PMPI_Ibarrier(c->priv, &req))
+		return;
+	coll_wait_begin(c, &w, COLL_FOR_NET);
+	do {
+		ret = PMPI_Test(&req, &done, MPI_STATUS_IGNORE);
+		if (!ret && !done)
+			ret = coll_wait(c, &w);
+	} while (!done && !ret);
+}
+
+void coll_comm_end_all(void)
+{
+	struct coll_comm *c;
+	uint32_t at = 0;
+
+	while ((c = coll_comm_next(&at)))
+		leave_together(c);
+	ended = true;
+	at = 0;
+	while ((c = coll_comm_next(&at))) {
+		say_stats(c);
+		coll_unboot(c, true);
+	}
+	coll_net_close();
+}
+
+/* MPI_Finalize deletes the attributes of MPI_COMM_SELF before anything else. */
+static int delete_self(MPI_Comm comm, int key, void *value, void *extra)
+{
+	(void)comm;
+	(void)key;
+	(void)value;
+	(void)extra;
+	if (getpid() == owner)
+		coll_comm_end_all();
+	return MPI_SUCCESS;
+}
+
+static void start(void)
+{
+	owner = getpid();
+	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm, &keyval, NULL))
+		keyval = MPI_KEYVAL_INVALID;
+	if (!PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_self, &end_keyval, NULL))
+		PMPI_Comm_set_attr(MPI_COMM_SELF, end_keyval, NULL);
+	if (!PMPI_Add_error_code(MPI_ERR_OTHER, &error_code))
+		PMPI_Add_error_string(error_code, "weft-coll: a rank of this communicator has died "
+						  "or can not be reached");
+}
+
+static struct coll_comm *make(MPI_Comm comm)
+{
+	struct coll_comm *c = calloc(1, sizeof(*c));
+	int ret;
+
+	if (!c)
+		abort(); /* the others are on their way into the exchange */
+	c->priv = MPI_COMM_NULL;
+	ret = coll_boot(c, comm);
+	if (ret) {
+		if (!c->rank)
+			util_log(UTIL_LOG_WARN,
+				 "coll: a communicator of %u ranks is left to the MPI", c->size);
+		coll_unboot(c, false);
+		c = &left_alone;
+	}
+	PMPI_Comm_set_attr(comm, keyval, c);
+	return c;
+}
+
+struct coll_comm *coll_comm_of(MPI_Comm comm)
+{
+	int inter, size, found;
+	struct coll_comm *c;
+
+	if (coll_env()->choice.off || ended || comm == MPI_COMM_NULL)
+		return NULL;
+	if (PMPI_Comm_test_inter(comm, &inter) || inter || PMPI_Comm_size(comm, &size) ||
+	    size < 2 || size > (int)COLL_MAX_RANKS)
+		return NULL;
+	pthread_once(&once, start);
+	if (keyval == MPI_KEYVAL_INVALID || getpid() != owner)
+		return NULL;
+	if (PMPI_Comm_get_attr(comm, keyval, &c, &found))
+		return NULL;
+	if (!found)
+		c = make(comm);
+	return c == &left_alone ? NULL : c;
+}
+
+int coll_comm_error(MPI_Comm comm, int err)
+{
+	int code = err == -ENOMEM     ? MPI_ERR_NO_MEM
+		   : err == -EMSGSIZE ? MPI_ERR_TRUNCATE
+				      : error_code;
+
+	PMPI_Comm_call_errhandler(comm, code);
+	return code;
+}

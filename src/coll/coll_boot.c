@@ -1,0 +1,268 @@
+/* How a communicator's state comes about, together on all ranks, and ends.
+ *
+ * Whatever fails on one rank is told to all before anybody relies on it: then all of them leave
+ * the communicator to the MPI. Memory that peers write to is zero before the last exchange.
+ */
+#include "coll_comm.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "coll_boot.h"
+#include "coll_env.h"
+#include "coll_here.h"
+#include "coll_plan.h"
+#include "util_log.h"
+
+/* What every rank tells every other. */
+struct record {
+	uint8_t name[COLL_NAME_MAX];
+	struct coll_key mem, shm, ping;
+	uint64_t slot, copy_max;
+	uint32_t comm, ok;
+	uint32_t variant[COLL_OPS];
+};
+
+#define MEMORY_MAX (2u << 20) /* of a rank's banks */
+#define SLOT       (16u << 10)
+#define SHM_MAX    (8u << 20) /* of a host's */
+#define SHM_SLOT   (8u << 10)
+#define ALIGN      64u
+
+static size_t clamp_slot(size_t bytes, size_t most)
+{
+	bytes = (bytes < most ? bytes : most) / ALIGN * ALIGN;
+	return bytes < ALIGN ? ALIGN : bytes;
+}
+
+/* ---- who is where ---- */
+
+/* Hosts are numbered by their first ranks. leader[i]: the first rank of the host of i. */
+static int place(struct coll_comm *c, const int *leader)
+{
+	uint32_t n = 0;
+
+	c->first = calloc(c->size + 1, sizeof(*c->first));
+	c->by_host = calloc(c->size, sizeof(*c->by_host));
+	c->peer = calloc(c->size, sizeof(*c->peer));
+	if (!c->first || !c->by_host || !c->peer)
+		return -ENOMEM;
+	for (uint32_t l = 0; l < c->size; l++) {
+		if (leader[l] != (int)l)
+			continue;
+		c->first[c->hosts] = n;
+		for (uint32_t i = l; i < c->size; i++) {
+			if (leader[i] != (int)l)
+				continue;
+			c->peer[i].host = c->hosts;
+			c->peer[i].local = n - c->first[c->hosts];
+			c->by_host[n++] = i;
+		}
+		c->first[++c->hosts] = n;
+	}
+	c->host = c->peer[c->rank].host;
+	return n == c->size ? 0 : -EPROTO;
+}
+
+static int find_hosts(struct coll_comm *c, MPI_Comm node)
+{
+	int *leader = calloc(c->size, sizeof(*leader));
+	int mine = (int)c->rank, ret = -ENOMEM;
+
+	if (leader && !PMPI_Bcast(&mine, 1, MPI_INT, 0, node) &&
+	    !PMPI_Allgather(&mine, 1, MPI_INT, leader, 1, MPI_INT, c->priv))
+		ret = place(c, leader);
+	free(leader);
+	return ret;
+}
+
+/* ---- memory ---- */
+
+static int open_memory(struct coll_comm *c)
+{
+	size_t want = coll_env()->copy_max > SLOT ? coll_env()->copy_max : SLOT;
+
+	c->slot = clamp_slot(want, MEMORY_MAX / 2 / c->size);
+	c->memory_len = 2 * c->size * (c->slot + sizeof(struct coll_advert));
+	c->got = calloc((size_t)2 * COLL_KINDS * c->size, sizeof(*c->got));
+	c->n_tx = 2 * c->size + 16;
+	c->tx = calloc(c->n_tx, sizeof(*c->tx));
+	c->memory = mmap(NULL, c->memory_len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+	if (c->memory == MAP_FAILED)
+		c->memory = NULL;
+	if (!c->memory || !c->got || !c->tx)
+		return -ENOMEM;
+	return c->net ? coll_net_reg(c->memory, c->memory_len, &c->mem) : 0;
+}
+
+/* Collective on the host: a name is sent even if there is none. */
+static int open_shm(struct coll_comm *c, MPI_Comm node, char name[COLL_SHM_NAME])
+{
+	struct coll_shm_conf conf = {.ranks = coll_host_size(c, c->host), .hosts = c->hosts};
+	uint32_t me = c->peer[c->rank].local, most = 0;
+	int ret = 0;
+
+	for (uint32_t h = 0; h < c->hosts; h++)
+		most = coll_host_size(c, h) > most ? coll_host_size(c, h) : most;
+	c->shm_slot = clamp_slot(SHM_MAX / 4 / c->size / most, SHM_SLOT);
+	c->vector = coll_vector_slot(c->size, c->hosts);
+	conf.data = coll_vectors_at(c, c->host) + coll_vector_room(c->size, c->hosts);
+	memset(name, 0, COLL_SHM_NAME);
+	if (!me)
+		ret = coll_shm_create(&c->shm, &conf, me, name);
+	if (PMPI_Bcast(name, COLL_SHM_NAME, MPI_CHAR, 0, node))
+		ret = -EIO;
+	name[COLL_SHM_NAME - 1] = '\0';
+	if (me)
+		ret = coll_shm_attach(&c->shm, &conf, me, name);
+	if (!ret && !me && c->net && c->hosts > 1)
+		ret = coll_net_reg(c->shm.data, conf.data, &c->shm_mem);
+	return ret;
+}
+
+/* ---- peers ---- */
+
+static int agree(struct coll_comm *c, int ok)
+{
+	int all = 0;
+
+	return !PMPI_Allreduce(&ok, &all, 1, MPI_INT, MPI_MIN, c->priv) && all;
+}
+
+static void fill(const struct coll_comm *c, struct record *r, int ok)
+{
+	r->ok = (uint32_t)ok;
+	r->comm = c->id;
+	r->slot = c->slot;
+	r->copy_max = coll_env()->copy_max;
+	r->mem = c->mem.key;
+	r->shm = c->shm_mem.key;
+	for (int i = 0; i < COLL_OPS; i++)
+		r->variant[i] = coll_env()->choice.variant[i];
+	if (!c->net)
+		return;
+	r->ping = coll_net_ping_key();
+	if (!coll_net_name(r->name))
+		r->ok = 0;
+}
+
+static int meet(struct coll_comm *c, const struct record *all)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; i < c->size && !ret; i++) {
+		struct coll_peer *p = &c->peer[i];
+
+		p->mem = all[i].mem;
+		p->shm = all[i].shm;
+		p->ping = all[i].ping;
+		p->comm = all[i].comm;
+		if (!all[i].ok || all[i].slot != c->slot)
+			ret = -EPROTO;
+		else if (c->net)
+			ret = coll_net_peer(all[i].name, &p->addr);
+	}
+	c->copy_max = all[0].copy_max < c->slot ? all[0].copy_max : c->slot;
+	for (int i = 0; i < COLL_OPS; i++)
+		c->variant[i] = all[0].variant[i] < COLL_VARIANTS ? all[0].variant[i] : COLL_MPI;
+	/* Nobody knows all of its lengths, so there is nothing that all could choose by; and
+	 * without shared memory it loses where ranks share cores. */
+	if (c->variant[COLL_ALLTOALLV] == COLL_AUTO)
+		c->variant[COLL_ALLTOALLV] = COLL_MPI;
+	return ret;
+}
+
+static int exchange(struct coll_comm *c, int ok)
+{
+	struct record mine = {0}, *all = calloc(c->size, sizeof(*all));
+	int ret = -ENOMEM;
+
+	fill(c, &mine, ok && all);
+	if (!agree(c, all != NULL)) {
+		free(all);
+		return ret;
+	}
+	ret = PMPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(mine), MPI_BYTE, c->priv)
+		      ? -EIO
+		      : meet(c, all);
+	free(all);
+	return ret;
+}
+
+/* ---- all of it ---- */
+
+static int open_parts(struct coll_comm *c, MPI_Comm node)
+{
+	char name[COLL_SHM_NAME] = "";
+	int ret, all;
+
+	c->net = agree(c, !coll_net_open(coll_env()->provider, coll_comm_arrived));
+	ret = coll_comm_add(c);
+	if (!ret)
+		ret = open_memory(c);
+	all = open_shm(c, node, name);
+	ret = exchange(c, !ret && !all && (c->net || c->hosts == 1));
+	all = agree(c, !ret);
+	if (!c->peer[c->rank].local)
+		coll_shm_unlink(name);
+	return all ? 0 : ret ? ret : -ECANCELED;
+}
+
+int coll_boot(struct coll_comm *c, MPI_Comm comm)
+{
+	static _Atomic uint64_t serial;
+	MPI_Comm node = MPI_COMM_NULL;
+	int ret, size, rank;
+
+	c->shm.fd = -1;
+	c->serial = atomic_fetch_add(&serial, 1);
+	PMPI_Comm_rank(comm, &rank);
+	PMPI_Comm_size(comm, &size);
+	c->size = (uint32_t)size;
+	c->rank = (uint32_t)rank;
+	/* Not a duplicate: that would call what the program has attached to its own. */
+	if (PMPI_Comm_split(comm, 0, rank, &c->priv))
+		return -EIO;
+	PMPI_Comm_set_errhandler(c->priv, MPI_ERRORS_RETURN);
+	if (PMPI_Comm_split_type(c->priv, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node))
+		return -EIO;
+	ret = find_hosts(c, node);
+	if (agree(c, !ret))
+		ret = open_parts(c, node);
+	else
+		ret = ret ? ret : -ECANCELED;
+	PMPI_Comm_free(&node);
+	return ret;
+}
+
+void coll_unboot(struct coll_comm *c, bool finalizing)
+{
+	coll_comm_remove(c);
+	coll_plan_end(c);
+	coll_net_fence();
+	coll_net_dereg(&c->mem);
+	coll_net_dereg(&c->shm_mem);
+	for (int i = 0; i < 2; i++)
+		coll_scratch_end(&c->scratch[i]);
+	if (c->shm.fd >= 0)
+		coll_shm_detach(&c->shm);
+	if (c->memory)
+		munmap(c->memory, c->memory_len);
+	/* Writes to those who died may still be on their way: what they report to stays. */
+	if (!atomic_load(&c->pending)) {
+		free(c->tx);
+		free(c->peer);
+	}
+	free((void *)c->got);
+	free(c->first);
+	free(c->by_host);
+	if (!finalizing && c->priv != MPI_COMM_NULL)
+		PMPI_Comm_free(&c->priv);
+	if (!atomic_load(&c->pending))
+		free(c);
+}

@@ -1,0 +1,152 @@
+#include "coll_model.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	PERIOD = 128, /* calls until ways are tried again, four times as many after each */
+	LONGEST = 1 << 15,
+};
+
+#define FAR   8.0 /* times the best that is predicted: not tried. Predictions are rough */
+#define NEAR  2.0 /* times the best that was measured: tried again */
+#define NOISE 0.9 /* of what is used now: better than that, and it is left */
+
+/* The shortest time, predicted or measured. */
+static double best_of(const struct coll_chooser *c, bool measured)
+{
+	double best = INFINITY;
+
+	for (int v = 0; v < COLL_VARIANTS; v++) {
+		const struct coll_tried *w = &c->way[v];
+		double t = measured ? w->agreed : w->predicted;
+
+		if (w->candidate && !(measured && t == 0) && t < best)
+			best = t;
+	}
+	return best;
+}
+
+static bool to_try(const struct coll_chooser *c, const struct coll_tried *w)
+{
+	if (!w->candidate)
+		return false;
+	return !c->agreed || w->agreed == 0 || w->agreed <= NEAR * best_of(c, true);
+}
+
+static uint32_t how_many_to_try(const struct coll_chooser *c)
+{
+	uint32_t n = 0;
+
+	for (int v = 0; v < COLL_VARIANTS; v++)
+		n += to_try(c, &c->way[v]);
+	return n;
+}
+
+/* What to do until all agree the next time. */
+static void plan(struct coll_chooser *c)
+{
+	uint32_t n = how_many_to_try(c), period = PERIOD;
+
+	for (uint32_t i = 1; i < c->agreed && period < LONGEST; i++)
+		period *= 4;
+	c->calls = 0;
+	/* With one way only there is nothing to find out. */
+	c->trying = n > 1 ? n * COLL_TRIES : 0;
+	c->until = c->agreed ? period + c->trying : c->trying;
+}
+
+void coll_chooser_init(struct coll_chooser *c, unsigned int allowed, const struct coll_cost *cost,
+		       const struct coll_shape *shape, enum coll_op op, size_t bytes)
+{
+	double best;
+
+	memset(c, 0, sizeof(*c));
+	c->best = COLL_MPI;
+	for (int v = 0; v < COLL_VARIANTS; v++) {
+		c->way[v].predicted =
+			coll_model_predict(cost, shape, op, (enum coll_variant)v, bytes);
+		c->way[v].candidate = (allowed >> v & 1) && isfinite(c->way[v].predicted);
+	}
+	best = best_of(c, false);
+	for (int v = 0; v < COLL_VARIANTS; v++) {
+		c->way[v].candidate = c->way[v].candidate && c->way[v].predicted <= FAR * best;
+		if (c->way[v].candidate && c->way[v].predicted == best)
+			c->best = (enum coll_variant)v;
+	}
+	plan(c);
+}
+
+/* Tries take turns, so that all ways meet the same weather, and come at the end of a period: until
+ * then what is best is used. */
+enum coll_variant coll_chooser_next(const struct coll_chooser *c)
+{
+	uint32_t quiet = c->until - c->trying, turn, n = how_many_to_try(c);
+
+	if (!c->trying || c->calls < quiet)
+		return c->best;
+	turn = (c->calls - quiet) % n;
+	for (int v = 0; v < COLL_VARIANTS; v++)
+		if (to_try(c, &c->way[v]) && turn-- == 0)
+			return (enum coll_variant)v;
+	return c->best;
+}
+
+void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns)
+{
+	struct coll_tried *w = &c->way[v];
+
+	/* Only tries count: what was measured in between met other weather. */
+	if (c->trying && c->calls >= c->until - c->trying && w->count < COLL_TRIES)
+		w->own[w->count++] = ns;
+	c->calls++;
+}
+
+bool coll_chooser_due(const struct coll_chooser *c)
+{
+	return c->trying && c->calls >= c->until;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+void coll_chooser_report(const struct coll_chooser *c, double ns[COLL_VARIANTS])
+{
+	for (int v = 0; v < COLL_VARIANTS; v++) {
+		double own[COLL_TRIES];
+
+		memcpy(own, c->way[v].own, sizeof(own));
+		qsort(own, c->way[v].count, sizeof(*own), by_time);
+		ns[v] = c->way[v].count ? own[c->way[v].count / 2] : 0;
+	}
+}
+
+void coll_chooser_agree(struct coll_chooser *c, const double ns[COLL_VARIANTS])
+{
+	enum coll_variant best = c->best;
+
+	for (int v = 0; v < COLL_VARIANTS; v++) {
+		struct coll_tried *w = &c->way[v];
+
+		if (w->candidate && ns[v] > 0 && isfinite(ns[v]))
+			w->agreed = ns[v];
+		w->count = 0;
+	}
+	for (int v = 0; v < COLL_VARIANTS; v++)
+		if (c->way[v].candidate && c->way[v].agreed > 0 &&
+		    (!c->way[best].agreed || c->way[v].agreed < c->way[best].agreed))
+			best = (enum coll_variant)v;
+	/* The first time nothing is in use yet that would be left. */
+	if (best != c->best &&
+	    (!c->agreed || c->way[best].agreed < NOISE * c->way[c->best].agreed)) {
+		c->changed += c->agreed > 0;
+		c->best = best;
+	}
+	c->agreed++;
+	plan(c);
+}

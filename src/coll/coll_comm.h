@@ -1,0 +1,214 @@
+/* A communicator, as collectives see it: who is where, what memory there is, which call this is.
+ *
+ * Made at the first collective call, together with everybody else in it, and kept as an attribute
+ * of the MPI's communicator, with which it ends. Only the thread that is in a call of the
+ * communicator uses it; what arrives meanwhile is counted by whatever thread makes progress.
+ *
+ *	coll_comm.c   arrivals, writes, the table of communicators
+ *	coll_attr.c   the attribute
+ *	coll_boot.c   how one comes about and ends
+ *	coll_wait.c   waiting, and whether those who are waited for are still there
+ *
+ * Anything that decides between this library and the MPI's own collective, or between variants,
+ * must be the same on every rank: numbers in struct coll_comm that are marked "agreed", the bytes
+ * of an operation where MPI says that they match, never the layout of a datatype or a failure.
+ */
+#ifndef WEFT_COLL_COMM_H
+#define WEFT_COLL_COMM_H
+
+#include <mpi.h>
+
+#include "coll_bank.h"
+#include "coll_kinds.h"
+#include "coll_net.h"
+#include "coll_shm.h"
+
+struct coll_peer {
+	fi_addr_t addr;
+	struct coll_key mem; /* its banks and advertisements; see coll_remote_... below */
+	struct coll_key shm; /* of a master: the data in its host's shared memory */
+	struct coll_key ping;
+	uint32_t comm;        /* its own number of this communicator */
+	uint32_t host, local; /* agreed */
+	atomic_bool dead;
+};
+
+/* Where a peer's data shall go. addr is for fi_writedata; key 0 and len 0: MPI shall carry it. */
+struct coll_advert {
+	uint64_t addr, key, len;
+	uint32_t carried; /* by MPI: the memory could not be registered */
+	uint32_t pad;
+};
+
+struct coll_stats {
+	uint64_t calls, bytes, ns;
+};
+
+struct coll_comm {
+	MPI_Comm priv;   /* a private communicator of the same ranks in the same order */
+	uint32_t id;     /* in words that peers send to us */
+	uint64_t serial; /* no two of a process have the same */
+	uint32_t size, rank;
+	uint32_t call;                       /* the number of the last call; agreed */
+	bool net;                            /* the network can be used; agreed */
+	enum coll_variant variant[COLL_OPS]; /* of WEFT_COLL; agreed */
+	atomic_int err;                      /* -errno: broken for good */
+
+	uint32_t hosts, host; /* how many, and ours; agreed but for ours */
+	uint32_t *first;   /* [hosts + 1]: ranks of host h are by_host[first[h]] up to first[h + 1];
+			      agreed */
+	uint32_t *by_host; /* [size]; the first of a host is its master; agreed */
+	struct coll_peer *peer;
+	struct coll_shm shm;
+	size_t vector;   /* bytes of a vector in shared memory; agreed */
+	size_t shm_slot; /* bytes of a pair in shared memory; agreed */
+
+	uint8_t *memory; /* two banks of `size` slots, advertisements to us, and by us */
+	size_t memory_len;
+	size_t slot;     /* bytes; agreed */
+	size_t copy_max; /* longer data is not copied, of MPI_Alltoall; agreed */
+	struct coll_mem mem, shm_mem;
+
+	_Atomic uint8_t *got; /* [bank][kind][rank] */
+	struct coll_tx *tx;
+	uint32_t n_tx, next_tx;
+	atomic_uint pending; /* writes on their way */
+
+	struct coll_scratch {
+		uint8_t *at;
+		size_t len;
+		struct coll_mem mem;
+		bool registered;
+	} scratch[2]; /* of what is sent, of what is received */
+	struct coll_stats stats[COLL_OPS][COLL_VARIANTS];
+	struct coll_plan *plan; /* of operations that need one; NULL: none did yet */
+};
+
+/* ---- coll_attr.c ---- */
+
+/* The state of an MPI communicator, made if need be, which is collective; NULL: the MPI's own
+ * collectives are to be used. */
+struct coll_comm *coll_comm_of(MPI_Comm comm);
+/* An error of a collective: returns what the MPI call is to return. */
+int coll_comm_error(MPI_Comm comm, int err);
+/* At the end of MPI. */
+void coll_comm_end_all(void);
+
+/* ---- coll_comm.c ---- */
+
+static inline uint32_t coll_host_size(const struct coll_comm *c, uint32_t host)
+{
+	return c->first[host + 1] - c->first[host];
+}
+
+static inline uint32_t coll_master(const struct coll_comm *c, uint32_t host)
+{
+	return c->by_host[c->first[host]];
+}
+
+static inline bool coll_is_master(const struct coll_comm *c)
+{
+	return coll_master(c, c->host) == c->rank;
+}
+
+/* Where in a host's shared memory vectors (coll_here.h) begin: behind what MPI_Alltoall has. */
+static inline uint64_t coll_vectors_at(const struct coll_comm *c, uint32_t host)
+{
+	uint64_t ranks = coll_host_size(c, host);
+
+	return 2 * c->shm_slot * (2 * c->size - ranks) * ranks;
+}
+
+/* A new call: its number. */
+static inline uint32_t coll_begin(struct coll_comm *c)
+{
+	return ++c->call;
+}
+
+/* Our slot for what `src` sends in this call. */
+static inline uint8_t *coll_slot(const struct coll_comm *c, uint32_t call, uint32_t src)
+{
+	return c->memory + ((size_t)coll_bank(call) * c->size + src) * c->slot;
+}
+
+static inline struct coll_advert *coll_advert(const struct coll_comm *c, uint32_t src)
+{
+	return (struct coll_advert *)(c->memory + 2 * (size_t)c->size * c->slot) + src;
+}
+
+/* Ours to a peer, before it is sent. */
+static inline struct coll_advert *coll_advert_out(const struct coll_comm *c, uint32_t peer)
+{
+	return coll_advert(c, c->size + peer);
+}
+
+static inline _Atomic uint8_t *coll_got(const struct coll_comm *c, uint32_t call, uint32_t kind,
+					uint32_t src)
+{
+	return &c->got[(coll_bank(call) * COLL_KINDS + kind) * c->size + src];
+}
+
+/* Whether something of this kind has arrived in this call; with it, all its data. */
+static inline bool coll_arrived(const struct coll_comm *c, uint32_t call, uint32_t kind,
+				uint32_t src)
+{
+	return atomic_load_explicit(coll_got(c, call, kind, src), memory_order_acquire);
+}
+
+/* Takes note of it: it has not arrived any more. To be done for everything that arrives. */
+static inline void coll_consume(struct coll_comm *c, uint32_t call, uint32_t kind, uint32_t src)
+{
+	atomic_fetch_sub_explicit(coll_got(c, call, kind, src), 1, memory_order_relaxed);
+}
+
+/* A write to a peer: from memory that stays as it is until coll_flush, to its memory at `remote`
+ * (from a struct coll_key, with the offset added). It arrives there as `kind` of this call, from
+ * us. desc: of registered memory, or NULL. Makes progress until the network takes it. Returns 0 or
+ * -errno. */
+struct coll_put {
+	const void *buf;
+	size_t len;
+	void *desc;
+	uint32_t peer, kind, call;
+	struct coll_key to;
+};
+
+int coll_put(struct coll_comm *c, const struct coll_put *p);
+/* Puts into the slot that a peer has for us; len at most c->slot. */
+int coll_put_slot(struct coll_comm *c, uint32_t call, uint32_t peer, uint32_t kind, const void *buf,
+		  size_t len, void *desc);
+/* Waits until all puts are done and their memory may be changed. */
+int coll_flush(struct coll_comm *c);
+
+/* Memory of at least len bytes that stays with the communicator, for what is packed (0) or to be
+ * unpacked (1); registered if that works. NULL: no memory. */
+struct coll_scratch *coll_scratch(struct coll_comm *c, int which, size_t len);
+void coll_scratch_end(struct coll_scratch *s);
+
+void coll_comm_arrived(uint32_t word);
+/* A peer is not there any more: the communicator is broken. */
+void coll_comm_lost(struct coll_comm *c, uint32_t peer, int err);
+int coll_comm_add(struct coll_comm *c); /* to the table; gives it its id; 0 or -ENOSPC */
+void coll_comm_remove(struct coll_comm *c);
+struct coll_comm *coll_comm_next(uint32_t *at); /* NULL after the last */
+
+/* ---- coll_wait.c ---- */
+
+enum coll_wait_for {
+	COLL_FOR_NET = 1, /* for what arrives, or for writes to finish */
+	COLL_FOR_SHM = 2, /* for flags of shared memory */
+};
+
+struct coll_wait {
+	int what;
+	uint32_t idle;
+	uint32_t seen; /* events of shared memory before what is waited for was looked at */
+	uint64_t check;
+};
+
+void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what);
+/* While what is waited for is not there: makes progress, yields, sleeps. Returns 0, or -errno if
+ * the communicator is broken. */
+int coll_wait(struct coll_comm *c, struct coll_wait *w);
+
+#endif

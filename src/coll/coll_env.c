@@ -1,0 +1,76 @@
+#include "coll_env.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+enum {
+	TUNE_CHOICE,
+	TUNE_PROVIDER,
+	TUNE_COPY_MAX,
+	TUNE_STATS,
+	TUNE_TOPOLOGY,
+};
+
+static int check_choice(const char *text, uint64_t num, char *why, size_t why_len)
+{
+	struct coll_choice c;
+
+	(void)num;
+	return coll_choice_parse(text, &c, why, why_len);
+}
+
+const struct util_tunable coll_tunables[] = {
+	[TUNE_CHOICE] =
+		{.name = "WEFT_COLL",
+		 .type = UTIL_TUNE_STR,
+		 .def = "auto",
+		 .check = check_choice,
+		 .help = "How collective operations are done: auto, off (by the MPI itself), "
+			 "or OPERATION=VARIANT,..., for example alltoall=pap_direct. Of the "
+			 "first rank of a communicator."},
+	[TUNE_PROVIDER] = {.name = "WEFT_COLL_PROVIDER",
+			   .type = UTIL_TUNE_STR,
+			   .def = "weft",
+			   .help = "The libfabric provider by which collective operations write to "
+				   "other hosts."},
+	[TUNE_COPY_MAX] = {.name = "WEFT_COLL_COPY_MAX",
+			   .type = UTIL_TUNE_UINT,
+			   .def = "4k",
+			   .max = 1 << 20,
+			   .help = "The longest message, of a pair of ranks, that is received into "
+				   "memory of the library's and copied; 0: none. Longer ones are "
+				   "written to where the program wants them."},
+	[TUNE_STATS] = {.name = "WEFT_COLL_STATS",
+			.type = UTIL_TUNE_BOOL,
+			.def = "no",
+			.help = "Whether rank 0 of each communicator says, when it ends, which "
+				"variants were used."},
+	[TUNE_TOPOLOGY] = {.name = "WEFT_COLL_TOPOLOGY",
+			   .type = UTIL_TUNE_STR,
+			   .help = "A file as Slurm's topology.conf, which weft fabric order --as "
+				   "slurm-topology writes: reductions and broadcasts then follow "
+				   "the tree."},
+	{0},
+};
+
+static struct coll_env env;
+
+static void read_all(void)
+{
+	char why[160];
+
+	coll_choice_parse(util_tune_str(&coll_tunables[TUNE_CHOICE]), &env.choice, why,
+			  sizeof(why));
+	env.provider = util_tune_str(&coll_tunables[TUNE_PROVIDER]);
+	env.copy_max = util_tune_uint(&coll_tunables[TUNE_COPY_MAX]);
+	env.topology = util_tune_str(&coll_tunables[TUNE_TOPOLOGY]);
+	env.stats = util_tune_bool(&coll_tunables[TUNE_STATS]);
+}
+
+const struct coll_env *coll_env(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, read_all);
+	return &env;
+}

@@ -1,0 +1,24 @@
+/* What the environment says. */
+#ifndef WEFT_COLL_ENV_H
+#define WEFT_COLL_ENV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "coll_kinds.h"
+#include "util_tune.h"
+
+extern const struct util_tunable coll_tunables[];
+
+struct coll_env {
+	struct coll_choice choice;
+	const char *provider;
+	const char *topology; /* NULL: none */
+	size_t copy_max;      /* longest message of a pair that is copied */
+	bool stats;
+};
+
+/* Read once. */
+const struct coll_env *coll_env(void);
+
+#endif

@@ -1,0 +1,105 @@
+/* The names that Fortran programs call, where they do not lead to the C ones by themselves.
+ *
+ * MPICH's Fortran calls MPI_..., which is ours. Open MPI's calls PMPI_..., so its own names are
+ * taken, too: those of mpif.h and of the module mpi as compilers spell them, and the one that the
+ * module mpi_f08 calls. Addresses stand for MPI_IN_PLACE and MPI_BOTTOM there.
+ */
+#include <mpi.h>
+
+#ifdef OPEN_MPI
+
+#include <stddef.h>
+
+_Static_assert(sizeof(MPI_Fint) == sizeof(int), "counts are passed on as they are");
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* Whatever linkage defines them: the program's common block, or the MPI's library. */
+extern int mpi_fortran_in_place_ __attribute__((weak));
+extern int mpi_fortran_bottom_ __attribute__((weak));
+
+static void *address(void *p)
+{
+	if (&mpi_fortran_in_place_ && p == (void *)&mpi_fortran_in_place_)
+		return MPI_IN_PLACE;
+	if (&mpi_fortran_bottom_ && p == (void *)&mpi_fortran_bottom_)
+		return MPI_BOTTOM;
+	return p;
+}
+
+/* NAMES(f, arguments): one function under all of its names. */
+#define NAMES(small, big, args)                                                                    \
+	EXPORT void ompi_##small##_f args;                                                         \
+	EXPORT void mpi_##small args __attribute__((alias("ompi_" #small "_f")));                  \
+	EXPORT void mpi_##small##_ args __attribute__((alias("ompi_" #small "_f")));               \
+	EXPORT void mpi_##small##__ args __attribute__((alias("ompi_" #small "_f")));              \
+	EXPORT void MPI_##big args __attribute__((alias("ompi_" #small "_f")));                    \
+	EXPORT void ompi_##small##_f args
+
+NAMES(alltoall, ALLTOALL,
+      (void *sendbuf, MPI_Fint *sendcount, MPI_Fint *sendtype, void *recvbuf, MPI_Fint *recvcount,
+       MPI_Fint *recvtype, MPI_Fint *comm, MPI_Fint *ierr))
+{
+	int ret = MPI_Alltoall(address(sendbuf), *sendcount, PMPI_Type_f2c(*sendtype),
+			       address(recvbuf), *recvcount, PMPI_Type_f2c(*recvtype),
+			       PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
+NAMES(alltoallv, ALLTOALLV,
+      (void *sendbuf, MPI_Fint *sendcounts, MPI_Fint *sdispls, MPI_Fint *sendtype, void *recvbuf,
+       MPI_Fint *recvcounts, MPI_Fint *rdispls, MPI_Fint *recvtype, MPI_Fint *comm, MPI_Fint *ierr))
+{
+	int ret = MPI_Alltoallv(address(sendbuf), sendcounts, sdispls, PMPI_Type_f2c(*sendtype),
+				address(recvbuf), recvcounts, rdispls, PMPI_Type_f2c(*recvtype),
+				PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
+NAMES(barrier, BARRIER, (MPI_Fint * comm, MPI_Fint *ierr))
+{
+	int ret = MPI_Barrier(PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
+NAMES(allgather, ALLGATHER,
+      (void *sendbuf, MPI_Fint *sendcount, MPI_Fint *sendtype, void *recvbuf, MPI_Fint *recvcount,
+       MPI_Fint *recvtype, MPI_Fint *comm, MPI_Fint *ierr))
+{
+	int ret = MPI_Allgather(address(sendbuf), *sendcount, PMPI_Type_f2c(*sendtype),
+				address(recvbuf), *recvcount, PMPI_Type_f2c(*recvtype),
+				PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
+NAMES(allreduce, ALLREDUCE,
+      (void *sendbuf, void *recvbuf, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
+       MPI_Fint *ierr))
+{
+	int ret = MPI_Allreduce(address(sendbuf), address(recvbuf), *count, PMPI_Type_f2c(*type),
+				PMPI_Op_f2c(*op), PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
+NAMES(reduce_scatter, REDUCE_SCATTER,
+      (void *sendbuf, void *recvbuf, MPI_Fint *counts, MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
+       MPI_Fint *ierr))
+{
+	int ret = MPI_Reduce_scatter(address(sendbuf), address(recvbuf), counts,
+				     PMPI_Type_f2c(*type), PMPI_Op_f2c(*op), PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
+#endif

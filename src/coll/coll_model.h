@@ -1,0 +1,102 @@
+/* Which of several ways to do a collective is the fastest: predicted from a few numbers of the
+ * machine, corrected by what is measured while the program runs.
+ *
+ * Every rank has to choose the same, or all of them wait for ever. So whatever a choice depends on
+ * is the same on every rank: the number of calls, the sizes, and times that all ranks have agreed
+ * on. A rank's own times are only ever reported, and come back as the mean of all.
+ *
+ * A chooser belongs to one operation, one class of sizes and one communicator. Ways that are
+ * predicted to be far from the best are never tried. The others are tried in turn, a few calls
+ * each; then everybody agrees on times, and the best is used. From time to time those that were
+ * near it are tried again, ever more seldom, since arrivals change. What is used is only left for
+ * something that is better by more than noise.
+ *
+ *	v = coll_chooser_next(c);
+ *	… the call, taking t …
+ *	coll_chooser_note(c, v, t);
+ *	if (coll_chooser_due(c)) {
+ *		coll_chooser_report(c, times);
+ *		… times = mean over all ranks of times …
+ *		coll_chooser_agree(c, times);
+ *	}
+ *
+ * Pure: no clock, no state but the struct.
+ */
+#ifndef WEFT_COLL_MODEL_H
+#define WEFT_COLL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coll_kinds.h"
+
+/* ---- predictions ---- */
+
+/* What the machine takes, in nanoseconds. */
+struct coll_cost {
+	double o;    /* processor time of a message between hosts, at either end */
+	double L;    /* from sent to noticed, beyond that */
+	double G;    /* per byte between hosts */
+	double flag; /* to notice what another process of the host has set, if it has a core */
+	double copy; /* per byte, within a host */
+	double add;  /* per byte, to reduce */
+	uint32_t cores;
+};
+
+/* Of a machine on which nothing was measured yet. */
+extern const struct coll_cost coll_cost_typical;
+
+struct coll_shape {
+	uint32_t ranks, hosts;
+	uint32_t per_host; /* on the host that has most */
+	double spread;     /* of arrivals: mean of last minus own, ns */
+};
+
+/* Nanoseconds beyond the last arrival. bytes: from each rank to each (alltoall), of each rank
+ * (allgather), of the whole vector (all others). Infinity for a way that the operation has not. */
+double coll_model_predict(const struct coll_cost *cost, const struct coll_shape *shape,
+			  enum coll_op op, enum coll_variant v, size_t bytes);
+
+/* Sizes within a factor of four are one class; class 0 is nothing at all. A class ends before
+ * coll_model_class_end bytes. */
+#define COLL_CLASSES 14
+uint32_t coll_model_class(size_t bytes);
+uint64_t coll_model_class_end(uint32_t class);
+
+/* ---- the choice ---- */
+
+/* How often a way is tried before all agree. Their median counts: now and then one meets the
+ * scheduler. */
+#define COLL_TRIES 5
+
+/* What a chooser knows of a way. */
+struct coll_tried {
+	bool candidate;
+	double predicted;
+	double agreed;          /* mean of all ranks, ns; 0: not yet */
+	double own[COLL_TRIES]; /* this rank's, since all agreed last */
+	uint32_t count;
+};
+
+struct coll_chooser {
+	struct coll_tried way[COLL_VARIANTS];
+	enum coll_variant best;
+	uint32_t calls;   /* since all agreed last */
+	uint32_t trying;  /* so many of these are for trying */
+	uint32_t until;   /* so many until all agree again */
+	uint32_t agreed;  /* how often they did */
+	uint32_t changed; /* how often that changed what is used */
+};
+
+/* allowed: a bit per variant that can be had here, the same on all ranks. */
+void coll_chooser_init(struct coll_chooser *c, unsigned int allowed, const struct coll_cost *cost,
+		       const struct coll_shape *shape, enum coll_op op, size_t bytes);
+enum coll_variant coll_chooser_next(const struct coll_chooser *c);
+void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns);
+bool coll_chooser_due(const struct coll_chooser *c);
+/* 0 for what was not tried. */
+void coll_chooser_report(const struct coll_chooser *c, double ns[COLL_VARIANTS]);
+void coll_chooser_agree(struct coll_chooser *c, const double ns[COLL_VARIANTS]);
+
+#endif

@@ -1,0 +1,141 @@
+/* The names that programs call, of operations other than alltoall. */
+#include <mpi.h>
+
+#include "coll_allgather.h"
+#include "coll_barrier.h"
+#include "coll_reduce.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int MPI_Barrier(MPI_Comm comm)
+{
+	int ret;
+
+	return coll_barrier(comm, &ret) ? ret : PMPI_Barrier(comm);
+}
+
+EXPORT int MPI_Allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
+			 int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
+{
+	struct coll_allgather_args args = {
+		.sendbuf = sendbuf,
+		.sendcount = sendcount,
+		.sendtype = sendtype,
+		.recvbuf = recvbuf,
+		.recvcount = recvcount,
+		.recvtype = recvtype,
+		.comm = comm,
+	};
+	int ret;
+
+	return coll_allgather(&args, &ret) ? ret
+					   : PMPI_Allgather(sendbuf, sendcount, sendtype, recvbuf,
+							    recvcount, recvtype, comm);
+}
+
+/* ---- reductions ---- */
+
+struct args {
+	const void *sendbuf;
+	void *recvbuf;
+	int count;
+	const int *counts;
+	MPI_Datatype type;
+	MPI_Op op;
+	MPI_Comm comm;
+};
+
+/* What all of them have in common; false: nothing that is known here. */
+static bool common(const struct args *a, struct coll_reduce *r)
+{
+	if (a->count < 0 || !coll_reduce_known(a->op, a->type, &r->size))
+		return false;
+	r->from = a->sendbuf == MPI_IN_PLACE ? a->recvbuf : a->sendbuf;
+	r->to = a->recvbuf;
+	r->type = a->type;
+	r->how = a->op;
+	r->arg = a;
+	return true;
+}
+
+static int allreduce(const void *arg)
+{
+	const struct args *a = arg;
+
+	return PMPI_Allreduce(a->sendbuf, a->recvbuf, a->count, a->type, a->op, a->comm);
+}
+
+EXPORT int MPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype type,
+			 MPI_Op op, MPI_Comm comm)
+{
+	struct args a = {sendbuf, recvbuf, count, NULL, type, op, comm};
+	struct coll_reduce r = {.op = COLL_ALLREDUCE, .mpi = allreduce};
+	int ret;
+
+	if (!common(&a, &r))
+		return allreduce(&a);
+	r.count = (size_t)count;
+	r.bytes = r.count * r.size;
+	return coll_reduce(&r, comm, &ret) ? ret : allreduce(&a);
+}
+
+static int reduce_scatter_block(const void *arg)
+{
+	const struct args *a = arg;
+
+	return PMPI_Reduce_scatter_block(a->sendbuf, a->recvbuf, a->count, a->type, a->op, a->comm);
+}
+
+EXPORT int MPI_Reduce_scatter_block(const void *sendbuf, void *recvbuf, int count,
+				    MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+	struct args a = {sendbuf, recvbuf, count, NULL, type, op, comm};
+	struct coll_reduce r = {.op = COLL_REDUCE_SCATTER, .mpi = reduce_scatter_block};
+	int ret, rank, size;
+
+	if (comm == MPI_COMM_NULL || !common(&a, &r) || PMPI_Comm_rank(comm, &rank) ||
+	    PMPI_Comm_size(comm, &size))
+		return reduce_scatter_block(&a);
+	r.count = (size_t)count * (size_t)size;
+	r.bytes = (size_t)count * r.size;
+	r.first = (size_t)rank * r.bytes;
+	return coll_reduce(&r, comm, &ret) ? ret : reduce_scatter_block(&a);
+}
+
+static int reduce_scatter(const void *arg)
+{
+	const struct args *a = arg;
+
+	return PMPI_Reduce_scatter(a->sendbuf, a->recvbuf, a->counts, a->type, a->op, a->comm);
+}
+
+/* Which part of the vector is ours. Counts are the same on every rank. */
+static bool share(const struct args *a, struct coll_reduce *r)
+{
+	int rank, size;
+
+	if (a->comm == MPI_COMM_NULL || !a->counts || PMPI_Comm_rank(a->comm, &rank) ||
+	    PMPI_Comm_size(a->comm, &size))
+		return false;
+	for (int i = 0; i < size; i++) {
+		if (a->counts[i] < 0)
+			return false;
+		if (i == rank)
+			r->first = r->count * r->size;
+		r->count += (size_t)a->counts[i];
+	}
+	r->bytes = (size_t)a->counts[rank] * r->size;
+	return true;
+}
+
+EXPORT int MPI_Reduce_scatter(const void *sendbuf, void *recvbuf, const int counts[],
+			      MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+	struct args a = {sendbuf, recvbuf, 0, counts, type, op, comm};
+	struct coll_reduce r = {.op = COLL_REDUCE_SCATTER, .mpi = reduce_scatter};
+	int ret;
+
+	if (!common(&a, &r) || !share(&a, &r))
+		return reduce_scatter(&a);
+	return coll_reduce(&r, comm, &ret) ? ret : reduce_scatter(&a);
+}

@@ -1,0 +1,298 @@
+#include "coll_plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "coll_here.h"
+#include "coll_place.h"
+#include "util_clock.h"
+
+enum { TURNS = 16 }; /* of a measurement */
+
+/* ---- what things take ---- */
+
+/* There and back between the first two hosts, a few times. The shortest: whatever was longer was
+ * disturbed. ns[0]: a turn; ns[1]: to send. */
+static int turns(struct coll_comm *c, size_t len, double ns[2])
+{
+	uint32_t call = coll_begin(c), other = 1 - c->host;
+	uint32_t to = coll_master(c, other);
+	uint64_t began, sent, now;
+	int ret = 0;
+
+	ns[0] = ns[1] = 1e12;
+	for (int i = 0; i < TURNS && !ret; i++) {
+		began = sent = util_now_ns();
+		if (c->host == 0) {
+			ret = coll_put_slot(c, call, to, COLL_ROUND, c->memory, len, c->mem.desc);
+			sent = util_now_ns();
+		}
+		if (!ret)
+			ret = coll_there_wait(c, call, COLL_ROUND, other);
+		if (!ret && c->host == 1)
+			ret = coll_put_slot(c, call, to, COLL_ROUND, c->memory, len, c->mem.desc);
+		now = util_now_ns();
+		ns[0] = now - began < ns[0] ? (double)(now - began) : ns[0];
+		ns[1] = sent - began < ns[1] ? (double)(sent - began) : ns[1];
+	}
+	return ret ? ret : coll_flush(c);
+}
+
+static double time_of_copy(uint8_t *from, uint8_t *to, size_t len)
+{
+	uint64_t began = util_now_ns();
+
+	for (int i = 0; i < TURNS; i++)
+		memcpy(to, from, len);
+	return (double)(util_now_ns() - began) / TURNS / (double)len;
+}
+
+static double time_of_adding(uint8_t *from, uint8_t *to, size_t len)
+{
+	uint64_t began = util_now_ns();
+
+	for (int i = 0; i < TURNS; i++)
+		PMPI_Reduce_local(from, to, (int)(len / sizeof(double)), MPI_DOUBLE, MPI_SUM);
+	return (double)(util_now_ns() - began) / TURNS / (double)len;
+}
+
+static int measure_net(struct coll_comm *c, struct coll_cost *cost)
+{
+	double zero[2], full[2];
+	int ret = turns(c, 0, zero);
+
+	if (!ret)
+		ret = turns(c, c->slot, full);
+	if (ret)
+		return ret;
+	cost->o = zero[1] > 50 ? zero[1] : 50;
+	cost->L = zero[0] / 2 - 2 * cost->o;
+	if (cost->L < cost->o)
+		cost->L = cost->o;
+	cost->G = (full[0] - zero[0]) / 2 / (double)c->slot;
+	if (cost->G < 0.01)
+		cost->G = 0.01;
+	return 0;
+}
+
+/* By rank 0, with the help of another host's master; then everybody is told. The memory is that of
+ * a call that all are in. */
+static int measure(struct coll_comm *c, struct coll_cost *cost)
+{
+	bool part = c->hosts > 1 && c->host < 2 && coll_is_master(c);
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	double *a = calloc(c->vector, 2);
+	int ret = a ? 0 : -ENOMEM;
+
+	*cost = coll_cost_typical;
+	cost->cores = cores > 0 ? (uint32_t)cores : 1;
+	if (part)
+		ret = measure_net(c, cost);
+	else if (c->hosts > 1)
+		c->call += 2;
+	if (a && !c->rank) {
+		uint8_t *x = (uint8_t *)a, *y = x + c->vector;
+
+		cost->copy = time_of_copy(x, y, c->vector);
+		cost->add = time_of_adding(x, y, c->vector);
+	}
+	free(a);
+	if (PMPI_Bcast(cost, sizeof(*cost), MPI_BYTE, 0, c->priv))
+		ret = -EIO;
+	return ret;
+}
+
+/* ---- places ---- */
+
+/* Hosts' places, if all of them are known. */
+static int make_tree(struct coll_comm *c, struct coll_plan *p)
+{
+	struct coll_found mine = {0}, *all = calloc(c->size, sizeof(*all));
+	struct coll_place *places = calloc(c->hosts, sizeof(*places));
+	uint32_t levels;
+	int ret = -ENOMEM, ok = all && places, every = 0;
+
+	coll_place_find(&mine);
+	if (PMPI_Allreduce(&ok, &every, 1, MPI_INT, MPI_MIN, c->priv) || !every)
+		goto out;
+	if (PMPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(mine), MPI_BYTE, c->priv))
+		goto out;
+	levels = all[coll_master(c, 0)].levels;
+	for (uint32_t h = 0; h < c->hosts; h++) {
+		const struct coll_found *f = &all[coll_master(c, h)];
+
+		places[h] = f->place;
+		/* They all have to mean the same tree. */
+		if (f->levels != levels || f->tree != all[coll_master(c, 0)].tree)
+			levels = 0;
+	}
+	p->levels = levels <= COLL_LEVELS_MAX ? levels : 0;
+	ret = coll_tree_make(&p->tree, c->hosts, p->levels ? places : NULL, p->levels);
+out:
+	free(all);
+	free(places);
+	return ret;
+}
+
+/* ---- making one ---- */
+
+static void make(struct coll_comm *c)
+{
+	struct coll_plan *p = calloc(1, sizeof(*p));
+	int ret, ok, all = 0;
+
+	if (!p)
+		abort(); /* the others are on their way into the exchange */
+	c->plan = p;
+	ret = make_tree(c, p);
+	/* Whoever fails in the middle of it has broken the communicator, which others notice. */
+	ok = !measure(c, &p->cost) && !ret;
+	p->shape = (struct coll_shape){.ranks = c->size, .hosts = c->hosts};
+	for (uint32_t h = 0; h < c->hosts; h++)
+		if (coll_host_size(c, h) > p->shape.per_host)
+			p->shape.per_host = coll_host_size(c, h);
+	p->dissem = coll_dissem_best(c->hosts, p->cost.o, p->cost.L);
+	p->usable = !PMPI_Allreduce(&ok, &all, 1, MPI_INT, MPI_MIN, c->priv) && all;
+}
+
+static bool usable(struct coll_comm *c)
+{
+	if (c->hosts > COLL_MAX_HOSTS)
+		return false;
+	if (!c->plan)
+		make(c);
+	return c->plan->usable;
+}
+
+void coll_plan_end(struct coll_comm *c)
+{
+	if (c->plan)
+		coll_tree_free(&c->plan->tree);
+	free(c->plan);
+	c->plan = NULL;
+}
+
+/* ---- choices ---- */
+
+static enum coll_variant choose(struct coll_comm *c, const struct coll_job *job)
+{
+	uint32_t class = coll_model_class(job->bytes);
+	struct coll_plan *p = c->plan;
+	struct coll_chooser *ch = &p->chooser[job->op][class];
+
+	if (!p->used[job->op][class])
+		coll_chooser_init(ch, job->can | 1u << COLL_MPI, &p->cost, &p->shape, job->op,
+				  job->bytes);
+	p->used[job->op][class] = true;
+	return coll_chooser_next(ch);
+}
+
+/* The mean of all ranks, the same bytes on each: so one computes it, and tells the others. */
+static int agree(struct coll_comm *c, struct coll_chooser *ch)
+{
+	double own[COLL_VARIANTS + 1], all[COLL_VARIANTS + 1] = {0};
+
+	coll_chooser_report(ch, own);
+	own[COLL_VARIANTS] = c->shm.me ? 0 : c->plan->spread;
+	if (PMPI_Reduce(own, all, COLL_VARIANTS + 1, MPI_DOUBLE, MPI_SUM, 0, c->priv) ||
+	    PMPI_Bcast(all, COLL_VARIANTS + 1, MPI_DOUBLE, 0, c->priv))
+		return -EIO;
+	for (int v = 0; v < COLL_VARIANTS; v++)
+		all[v] /= c->size;
+	c->plan->shape.spread = all[COLL_VARIANTS] / c->hosts;
+	coll_chooser_agree(ch, all);
+	return 0;
+}
+
+/* Every rank comes here after the same calls, with the same state but for its times. What ways are
+ * compared by is the time after the last arrival on this host: the rest is nobody's fault. */
+static void took(struct coll_comm *c, const struct coll_job *job, enum coll_variant v,
+		 uint64_t began)
+{
+	struct coll_plan *p = c->plan;
+	struct coll_chooser *ch = &p->chooser[job->op][coll_model_class(job->bytes)];
+	struct coll_stats *s = &c->stats[job->op][v];
+	uint64_t now = util_now_ns();
+	struct coll_arrivals a = coll_here_arrivals(c, p->calls, now);
+
+	s->calls++;
+	s->bytes += job->bytes;
+	s->ns += now - began;
+	p->spread += (a.spread - p->spread) / 16;
+	if (c->variant[job->op] != COLL_AUTO)
+		return;
+	coll_chooser_note(ch, v, a.since > 1 ? a.since : 1);
+	if (coll_chooser_due(ch) && agree(c, ch))
+		atomic_store(&c->err, -EIO);
+}
+
+static int ours(struct coll_comm *c, const struct coll_job *job, enum coll_variant v)
+{
+	int ret = atomic_load(&c->err);
+
+	if (!ret)
+		ret = job->ours(job->ours_arg, v);
+	/* Others wait for what we have written, and some providers move it only while we are here.
+	 * Those of this host have been told before. */
+	if (!ret && atomic_load_explicit(&c->pending, memory_order_acquire))
+		ret = coll_flush(c);
+	/* Half of a call leaves the communicator behind the others for ever. */
+	if (ret)
+		atomic_store(&c->err, ret);
+	return ret;
+}
+
+bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *job, int *ret)
+{
+	enum coll_variant v = c->variant[job->op];
+	uint64_t began;
+
+	if (v == COLL_MPI || (v == COLL_AUTO && !job->can) || !usable(c))
+		return false;
+	if (v == COLL_AUTO)
+		v = choose(c, job);
+	began = util_now_ns();
+	coll_here_came(c, ++c->plan->calls, began);
+	*ret = v == COLL_MPI ? job->mpi(job->mpi_arg) : MPI_SUCCESS;
+	if (v != COLL_MPI && ours(c, job, v))
+		*ret = coll_comm_error(comm, atomic_load(&c->err));
+	/* Also if the MPI complains: it may do so on some ranks only. */
+	if (v == COLL_MPI || *ret == MPI_SUCCESS)
+		took(c, job, v, began);
+	return true;
+}
+
+/* ---- what is said ---- */
+
+static void say_chooser(enum coll_op op, uint32_t class, const struct coll_chooser *ch)
+{
+	fprintf(stderr, "weft-coll:   %s below %llu bytes: %s", coll_op_names[op],
+		(unsigned long long)coll_model_class_end(class), coll_variant_names[ch->best]);
+	for (int v = 0; v < COLL_VARIANTS; v++)
+		if (ch->way[v].candidate)
+			fprintf(stderr, "; %s predicted %.1f, measured %.1f us",
+				coll_variant_names[v], ch->way[v].predicted / 1e3,
+				ch->way[v].agreed / 1e3);
+	fprintf(stderr, "; agreed %u times, changed %u\n", ch->agreed, ch->changed);
+}
+
+void coll_plan_say(const struct coll_comm *c)
+{
+	const struct coll_plan *p = c->plan;
+
+	if (!p)
+		return;
+	fprintf(stderr,
+		"weft-coll:   a message %.2f us, its way %.2f us, %.3f ns a byte; copying %.3f, "
+		"adding %.3f ns a byte; %u cores; barrier %u ways in %u rounds; tree of %u levels; "
+		"arrivals %.1f us apart\n",
+		p->cost.o / 1e3, p->cost.L / 1e3, p->cost.G, p->cost.copy, p->cost.add,
+		p->cost.cores, p->dissem.ways, p->dissem.rounds, p->levels, p->spread / 1e3);
+	for (int op = 0; op < COLL_OPS; op++)
+		for (uint32_t class = 0; class < COLL_CLASSES; class ++)
+			if (p->used[op][class])
+				say_chooser((enum coll_op)op, class, &p->chooser[op][class]);
+}

@@ -1,0 +1,52 @@
+/* What a communicator's operations other than alltoall need beyond its memory: the tree of its
+ * hosts, how a barrier is done best, what things take, and what was chosen so far.
+ *
+ * Made at the first of these operations, by all ranks together.
+ */
+#ifndef WEFT_COLL_PLAN_H
+#define WEFT_COLL_PLAN_H
+
+#include "coll_comm.h"
+#include "coll_dissem.h"
+#include "coll_model.h"
+#include "coll_tree.h"
+
+struct coll_plan {
+	bool usable;               /* agreed */
+	struct coll_tree tree;     /* of hosts */
+	uint32_t levels;           /* of the tree that places are known in; agreed */
+	struct coll_dissem dissem; /* of hosts */
+	struct coll_cost cost;     /* agreed */
+	struct coll_shape shape;
+	uint32_t calls; /* of operations that it was asked for; agreed */
+	double spread;  /* of arrivals on this host, a moving mean, ns */
+	struct coll_chooser chooser[COLL_OPS][COLL_CLASSES];
+	bool used[COLL_OPS][COLL_CLASSES];
+};
+
+#define COLL_MAX_HOSTS 1024 /* of a communicator for which there is a plan */
+
+void coll_plan_end(struct coll_comm *c);
+
+/* An operation that nobody leaves before all have come, with all that decides how it is done: that
+ * must be the same on every rank. */
+struct coll_job {
+	enum coll_op op;
+	size_t bytes;
+	unsigned int
+		can; /* a bit for each variant of ours that would do; 0: only if it is forced */
+	int (*ours)(void *arg, enum coll_variant v); /* 0 or -errno */
+	void *ours_arg;
+	int (*mpi)(const void *arg); /* the MPI's own */
+	const void *mpi_arg;
+};
+
+/* Does it, by what the environment says or by what is best. Now and then this is where all ranks
+ * agree on times. Returns whether it is done, with *ret for the program; false: the MPI shall do
+ * it. */
+bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *job, int *ret);
+
+/* What was chosen and why, for WEFT_COLL_STATS. */
+void coll_plan_say(const struct coll_comm *c);
+
+#endif

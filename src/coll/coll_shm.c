@@ -1,0 +1,157 @@
+#include "coll_shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "util_clock.h"
+#include "util_rand.h"
+
+#define LINE 64
+
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+static size_t head_size(const struct coll_shm_conf *conf)
+{
+	size_t size = LINE + (size_t)conf->ranks * COLL_SHM_WORDS * sizeof(uint32_t) +
+		      2 * (size_t)conf->hosts * sizeof(uint32_t);
+
+	return round_up(size, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+static int lock_byte(struct coll_shm *s, uint32_t rank)
+{
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
+
+	return fcntl(s->fd, F_SETLK, &l) ? -errno : 0;
+}
+
+bool coll_shm_alive(const struct coll_shm *s, uint32_t rank)
+{
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
+
+	/* In this order: it leaves, then closes the file. */
+	return rank == s->me || fcntl(s->fd, F_GETLK, &l) || l.l_type != F_UNLCK ||
+	       atomic_load(coll_shm_word(s, rank, COLL_SHM_LEFT));
+}
+
+static int map(struct coll_shm *s, const struct coll_shm_conf *conf)
+{
+	uint8_t *at = mmap(NULL, s->len, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	s->head = (struct coll_shm_head *)at;
+	s->words = (_Atomic uint32_t *)(at + LINE);
+	s->done = s->words + (size_t)conf->ranks * COLL_SHM_WORDS;
+	s->data = at + head_size(conf);
+	return lock_byte(s, s->me);
+}
+
+static void begin(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t me)
+{
+	memset(s, 0, sizeof(*s));
+	s->ranks = conf->ranks;
+	s->hosts = conf->hosts;
+	s->me = me;
+	s->len = head_size(conf) + conf->data;
+}
+
+/* With all of its pages: a full file system is found now, not by a signal. */
+static int make(struct coll_shm *s, const char *name)
+{
+	int ret;
+
+	s->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (s->fd < 0)
+		return -errno;
+	ret = ftruncate(s->fd, (off_t)s->len) ? errno : posix_fallocate(s->fd, 0, (off_t)s->len);
+	return -ret;
+}
+
+int coll_shm_create(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t me,
+		    char name[COLL_SHM_NAME])
+{
+	uint64_t key;
+	int ret = util_random_key(&key, sizeof(key));
+
+	begin(s, conf, me);
+	s->fd = -1;
+	name[0] = '\0';
+	if (ret)
+		return ret;
+	snprintf(name, COLL_SHM_NAME, "/weft-coll-%016llx", (unsigned long long)key);
+	ret = make(s, name);
+	if (!ret)
+		ret = map(s, conf);
+	if (ret) {
+		coll_shm_unlink(name);
+		coll_shm_detach(s);
+		name[0] = '\0';
+	}
+	return ret;
+}
+
+int coll_shm_attach(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t me,
+		    const char *name)
+{
+	int ret;
+
+	begin(s, conf, me);
+	s->fd = name[0] ? shm_open(name, O_RDWR | O_CLOEXEC, 0) : -1;
+	if (s->fd < 0)
+		return name[0] ? -errno : -ENOENT;
+	ret = lseek(s->fd, 0, SEEK_END) == (off_t)s->len ? map(s, conf) : -EINVAL;
+	if (ret)
+		coll_shm_detach(s);
+	return ret;
+}
+
+void coll_shm_unlink(const char *name)
+{
+	if (name[0])
+		shm_unlink(name);
+}
+
+void coll_shm_detach(struct coll_shm *s)
+{
+	if (s->head) {
+		atomic_store(coll_shm_word(s, s->me, COLL_SHM_LEFT), 1);
+		munmap(s->head, s->len);
+	}
+	if (s->fd >= 0)
+		close(s->fd);
+	memset(s, 0, sizeof(*s));
+	s->fd = -1;
+}
+
+/* ---- flags ---- */
+
+void coll_shm_set(struct coll_shm *s, _Atomic uint32_t *flag, uint32_t value)
+{
+	atomic_store_explicit(flag, value, memory_order_release);
+	/* Both are one order with what a sleeper does: it counts itself, and then the kernel
+	 * compares events. So either it is seen here, or it sees the event. */
+	atomic_fetch_add(&s->head->events, 1);
+	if (atomic_load(&s->head->sleepers))
+		syscall(SYS_futex, &s->head->events, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void coll_shm_sleep(struct coll_shm *s, uint32_t seen, uint64_t ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(ns / UTIL_NS_PER_S),
+			      .tv_nsec = (long)(ns % UTIL_NS_PER_S)};
+
+	atomic_fetch_add(&s->head->sleepers, 1);
+	syscall(SYS_futex, &s->head->events, FUTEX_WAIT, seen, &ts, NULL, 0);
+	atomic_fetch_sub(&s->head->sleepers, 1);
+}

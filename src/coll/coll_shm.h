@@ -1,0 +1,79 @@
+/* The memory that the ranks of a communicator on one host share.
+ *
+ * Made by one of them, attached by the others; the file is removed as soon as all have it. Flags
+ * are numbers of calls, one of each per bank, and compared for equality: whoever is ahead by one
+ * call writes to the other bank. Every rank holds a lock of the system's on a byte of the file, so
+ * that its death is seen, whatever name spaces there are.
+ *
+ *	head | words of each local rank, a cache line | flags of each host and bank | data
+ */
+#ifndef WEFT_COLL_SHM_H
+#define WEFT_COLL_SHM_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define COLL_SHM_NAME  64
+#define COLL_SHM_WORDS 16 /* of a local rank; 0 and 1 are MPI_Alltoall's, one per bank */
+#define COLL_SHM_LEFT  15 /* it has ended the communicator, and nobody waits for it */
+
+struct coll_shm_conf {
+	uint32_t ranks; /* on this host */
+	uint32_t hosts;
+	size_t data; /* bytes */
+};
+
+struct coll_shm_head {
+	_Atomic uint32_t events; /* what sleepers wait for */
+	_Atomic uint32_t sleepers;
+};
+
+struct coll_shm {
+	int fd;
+	uint32_t ranks, me, hosts;
+	size_t len;
+	struct coll_shm_head *head;
+	_Atomic uint32_t *words; /* COLL_SHM_WORDS per rank */
+	_Atomic uint32_t *done;  /* [bank][host] */
+	uint8_t *data;           /* on a page of its own */
+};
+
+/* The first of them: makes the segment, all zero, and gives it a name. me: the number on this
+ * host. Both return 0 or -errno. */
+int coll_shm_create(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t me,
+		    char name[COLL_SHM_NAME]);
+int coll_shm_attach(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t me,
+		    const char *name);
+void coll_shm_unlink(const char *name);
+void coll_shm_detach(struct coll_shm *s);
+
+static inline _Atomic uint32_t *coll_shm_word(const struct coll_shm *s, uint32_t rank,
+					      uint32_t word)
+{
+	return &s->words[rank * COLL_SHM_WORDS + word];
+}
+
+static inline _Atomic uint32_t *coll_shm_done(const struct coll_shm *s, uint32_t bank,
+					      uint32_t host)
+{
+	return &s->done[bank * s->hosts + host];
+}
+
+/* Sets a flag, after all that was written before, and wakes those who sleep. */
+void coll_shm_set(struct coll_shm *s, _Atomic uint32_t *flag, uint32_t value);
+
+static inline bool coll_shm_is(const _Atomic uint32_t *flag, uint32_t value)
+{
+	return atomic_load_explicit(flag, memory_order_acquire) == value;
+}
+
+/* Sleeps until somebody sets a flag, unless one was set since events was `seen`; not longer than
+ * this. */
+void coll_shm_sleep(struct coll_shm *s, uint32_t seen, uint64_t ns);
+
+/* Whether the process of this rank is there, or has left in peace. */
+bool coll_shm_alive(const struct coll_shm *s, uint32_t rank);
+
+#endif

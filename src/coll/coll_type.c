@@ -1,0 +1,93 @@
+#include "coll_type.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+
+#define DEPTH 8
+
+/* Whether one behind the other also means in this order: a type may have its parts turned round
+ * without a gap. Sure only of what is built of one predefined type by repeating it. */
+static bool in_order(MPI_Datatype mpi, int depth)
+{
+	int ints, addrs, types, combiner, n[4];
+	MPI_Datatype inner[1];
+	MPI_Aint a[1];
+	bool yes;
+
+	if (PMPI_Type_get_envelope(mpi, &ints, &addrs, &types, &combiner))
+		return false;
+	if (combiner == MPI_COMBINER_NAMED)
+		return true;
+	if (!depth || (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) ||
+	    types != 1 || addrs || ints > 4)
+		return false;
+	if (PMPI_Type_get_contents(mpi, ints, 0, 1, n, a, inner))
+		return false;
+	yes = in_order(inner[0], depth - 1);
+	if (PMPI_Type_get_envelope(inner[0], &ints, &addrs, &types, &combiner) == MPI_SUCCESS &&
+	    combiner != MPI_COMBINER_NAMED)
+		PMPI_Type_free(&inner[0]);
+	return yes;
+}
+
+int coll_type_of(MPI_Datatype mpi, struct coll_type *t)
+{
+	MPI_Aint lb, true_lb, true_extent;
+	int size;
+
+	if (mpi == MPI_DATATYPE_NULL || PMPI_Type_size(mpi, &size) || size < 0 ||
+	    PMPI_Type_get_extent(mpi, &lb, &t->extent) ||
+	    PMPI_Type_get_true_extent(mpi, &true_lb, &true_extent))
+		return -EINVAL;
+	t->mpi = mpi;
+	t->size = (size_t)size;
+	t->plain = !size || (t->extent == size && true_extent == size && !lb && !true_lb &&
+			     in_order(mpi, DEPTH));
+	return 0;
+}
+
+/* The MPI counts bytes in int: a piece at a time. */
+static int piece(const struct coll_type *t, int count)
+{
+	size_t most = t->size ? (INT_MAX / 2) / t->size : 1;
+
+	return most < 1 ? 1 : (size_t)count < most ? count : (int)most;
+}
+
+int coll_type_pack(const struct coll_type *t, const void *from, int count, void *to)
+{
+	if (t->plain) {
+		memcpy(to, from, (size_t)count * t->size);
+		return 0;
+	}
+	for (int at = 0, n; at < count; at += n) {
+		int pos = 0, bytes;
+
+		n = piece(t, count - at);
+		bytes = (int)((size_t)n * t->size);
+		if (PMPI_Pack((const char *)from + at * t->extent, n, t->mpi,
+			      (char *)to + (size_t)at * t->size, bytes, &pos, MPI_COMM_SELF) ||
+		    pos != bytes)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+int coll_type_unpack(const struct coll_type *t, const void *from, void *to, int count)
+{
+	if (t->plain) {
+		memcpy(to, from, (size_t)count * t->size);
+		return 0;
+	}
+	for (int at = 0, n; at < count; at += n) {
+		int pos = 0, bytes;
+
+		n = piece(t, count - at);
+		bytes = (int)((size_t)n * t->size);
+		if (PMPI_Unpack((const char *)from + (size_t)at * t->size, bytes, &pos,
+				(char *)to + at * t->extent, n, t->mpi, MPI_COMM_SELF))
+			return -EINVAL;
+	}
+	return 0;
+}

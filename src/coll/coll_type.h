@@ -1,0 +1,24 @@
+/* Datatypes: bytes on the way, whatever they look like in memory. */
+#ifndef WEFT_COLL_TYPE_H
+#define WEFT_COLL_TYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <mpi.h>
+
+struct coll_type {
+	MPI_Datatype mpi;
+	size_t size;     /* bytes on the way */
+	MPI_Aint extent; /* from one to the next in memory */
+	bool plain;      /* in memory as on the way, one behind the other */
+};
+
+/* Returns 0, or -EINVAL if the MPI does not say. */
+int coll_type_of(MPI_Datatype mpi, struct coll_type *t);
+
+/* count of them, from or to where the program has them. bytes: count * t->size. */
+int coll_type_pack(const struct coll_type *t, const void *from, int count, void *to);
+int coll_type_unpack(const struct coll_type *t, const void *from, void *to, int count);
+
+#endif

@@ -1,0 +1,136 @@
+/* Waiting. Ranks often share cores, and whoever is waited for may need the one that we are on: so
+ * it is given up at once, and after a short while we sleep.
+ *
+ * MPI promises that messages move while a rank is inside any MPI call, also if that is this
+ * library's: somebody may have to finish a send to us before it can come to the collective. So the
+ * MPI is given a turn, too, by a probe for something that is never sent.
+ */
+#include "coll_comm.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "util_clock.h"
+
+#define YIELDS    200                   /* before the first nap: about 100 us on an idle core */
+#define MPI_EVERY 16                    /* turns */
+#define NAP_SHM   (2 * UTIL_NS_PER_MS)  /* woken earlier by a flag */
+#define NAP_BOTH  (50 * UTIL_NS_PER_US) /* not woken by the network */
+#define ASK_EVERY (500 * UTIL_NS_PER_MS)
+#define TAG       0x6ef7
+
+static void mpi_turn(struct coll_comm *c)
+{
+	int flag;
+
+	PMPI_Iprobe(MPI_ANY_SOURCE, TAG, c->priv, &flag, MPI_STATUS_IGNORE);
+}
+
+/* ---- whether they are there ---- */
+
+/* A write that nobody notices, but that fails if nobody is there. It may outlive the call, and the
+ * communicator. */
+struct ask {
+	struct coll_tx tx;
+	uint32_t id, call;
+	uint64_t serial;
+};
+
+static void asked(struct coll_tx *tx, int err)
+{
+	struct ask *a = (struct ask *)tx;
+	uint32_t at = a->id;
+	struct coll_comm *c = err ? coll_comm_next(&at) : NULL;
+
+	/* In a later call nobody waits for this answer. */
+	if (c && c->serial == a->serial && c->call == a->call)
+		coll_comm_lost(c, tx->peer, err);
+	free(a);
+}
+
+static void ask(struct coll_comm *c, uint32_t rank)
+{
+	const struct coll_peer *p = &c->peer[rank];
+	struct coll_to to = {p->addr, p->ping.addr, p->ping.key};
+	struct ask *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return;
+	a->tx.done = asked;
+	a->tx.peer = rank;
+	a->serial = c->serial;
+	a->id = c->id;
+	a->call = c->call;
+	if (coll_net_ping(&a->tx, &to))
+		free(a); /* no room: next time */
+}
+
+/* Those of this host are seen by their locks, the others by what the network says of them. */
+static void ask_all(struct coll_comm *c)
+{
+	for (uint32_t i = 0; i < c->size; i++) {
+		if (c->peer[i].host != c->host)
+			ask(c, i);
+		else if (!coll_shm_alive(&c->shm, c->peer[i].local))
+			coll_comm_lost(c, i, -EOWNERDEAD);
+	}
+}
+
+/* ---- waiting ---- */
+
+static uint32_t events(const struct coll_comm *c)
+{
+	return atomic_load_explicit(&c->shm.head->events, memory_order_acquire);
+}
+
+void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what)
+{
+	w->what = c->net ? what : what & ~COLL_FOR_NET;
+	w->idle = 0;
+	w->check = 0;
+	w->seen = events(c);
+}
+
+/* Returns how much has happened. */
+static int nap(struct coll_comm *c, const struct coll_wait *w)
+{
+	if (!(w->what & COLL_FOR_SHM))
+		return coll_net_nap();
+	coll_shm_sleep(&c->shm, w->seen, w->what & COLL_FOR_NET ? NAP_BOTH : NAP_SHM);
+	return events(c) != w->seen;
+}
+
+static void check(struct coll_comm *c, struct coll_wait *w)
+{
+	uint64_t now = util_now_ns();
+
+	if (w->check && now >= w->check)
+		ask_all(c);
+	if (!w->check || now >= w->check)
+		w->check = now + ASK_EVERY;
+}
+
+int coll_wait(struct coll_comm *c, struct coll_wait *w)
+{
+	uint32_t seen = events(c);
+
+	if (atomic_load_explicit(&c->err, memory_order_relaxed))
+		return atomic_load(&c->err);
+	if (w->what & COLL_FOR_NET && coll_net_progress()) {
+		w->idle = 0;
+	} else if (w->what & COLL_FOR_SHM && seen != w->seen) {
+		w->seen = seen;
+		w->idle = 0;
+	} else if (++w->idle <= YIELDS) {
+		if (w->idle % MPI_EVERY == 0)
+			mpi_turn(c);
+		sched_yield();
+	} else {
+		mpi_turn(c);
+		check(c, w);
+		if (nap(c, w))
+			w->idle = 0;
+	}
+	return 0;
+}

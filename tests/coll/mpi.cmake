@@ -1,0 +1,45 @@
+# Collectives by their MPI_ names beside the MPI's own, see coll_check.h: without an interposer that is
+# a test of the test.
+if(WEFT_SANITIZE)
+  return()
+endif()
+
+include(${PROJECT_SOURCE_DIR}/tests/mpi/programs.cmake)
+list(APPEND MPI_HEADERS ${CMAKE_CURRENT_SOURCE_DIR}/coll_check.h)
+
+weft_mpi_program(coll_check coll_case.c coll_move.c coll_reduce.c coll_reductions.c coll_many.c)
+weft_mpi_program(coll_threads coll_many.c)
+weft_mpi_build(coll_wrong.so "-shared;-fPIC;-Wno-missing-prototypes" coll_wrong.c)
+# For bench_coll.sh, too.
+set(EXAMPLES ${PROJECT_SOURCE_DIR}/examples)
+list(APPEND MPI_HEADERS ${EXAMPLES}/fft_grid.h)
+weft_mpi_build(fft "" "${EXAMPLES}/fft.c;${EXAMPLES}/fft_grid.c")
+weft_mpi_program(coll_progress)
+weft_mpi_build(coll_killed "" coll_killed.c)
+weft_mpi_programs()
+
+# weft_coll_test(NAME MPI PLACE RANKS PROGRAM SECONDS [NAME=VALUE...]): SECONDS for each part.
+function(weft_coll_test name mpi place ranks program seconds)
+  if(NOT MPICC_${mpi})
+    return()
+  endif()
+  add_test(NAME coll.${name}.${mpi}
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/run.sh ${mpi} ${ranks} coll_${program}
+                   -t ${seconds})
+  set_tests_properties(coll.${name}.${mpi} PROPERTIES
+    LABELS "plain;mpi" TIMEOUT 180 SKIP_RETURN_CODE 77
+    ENVIRONMENT "MPI_DIR=tests/coll;MPI_PLACE=${place};WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR};${ARGN}")
+endfunction()
+
+weft_coll_test(own.check openmpi host 5 check 0.5)
+weft_coll_test(own.threads openmpi host 3 threads 1)
+# MPICH's ranks do not yield: it needs cores for all of them.
+weft_coll_test(own.check mpich host 2 check 0.3)
+weft_coll_test(own.threads mpich host 2 threads 1)
+
+foreach(name wrong fft)
+  add_test(NAME coll.${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${name}.sh)
+  set_tests_properties(coll.${name} PROPERTIES
+    LABELS "plain;mpi" TIMEOUT 120 SKIP_RETURN_CODE 77
+    ENVIRONMENT "WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
+endforeach()

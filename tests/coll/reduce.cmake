@@ -1,0 +1,12 @@
+# Operations other than alltoall, each of their ways, on one host and between hosts.
+if(WEFT_SANITIZE)
+  return()
+endif()
+set(tree "MPI_OPTIONS=--coll;WEFT_COLL=allreduce=tree,reduce_scatter=tree,allgather=tree,barrier=dissem")
+set(halving "MPI_OPTIONS=--coll;WEFT_COLL=allreduce=halving,reduce_scatter=halving")
+weft_coll_test(tree openmpi host 5 check 0.3 ${tree})
+weft_coll_test(tree.lab openmpi lab 7 check 0.2 ${tree})
+weft_coll_test(halving.lab openmpi lab 6 check 0.2 ${halving})
+weft_coll_test(tree.threads openmpi host 3 threads 1 ${tree})
+weft_coll_test(tree mpich host 2 check 0.2 ${tree})
+weft_coll_test(tree.lab mpich lab 4 check 0.1 ${tree})

@@ -1,0 +1,282 @@
+/* Predictions, and choices of many ranks that see different times. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "coll_model.h"
+#include "util_rand.h"
+
+static const struct coll_cost *const typical = &coll_cost_typical;
+
+static struct coll_shape shape_of(uint32_t hosts, uint32_t per_host)
+{
+	return (struct coll_shape){.ranks = hosts * per_host, .hosts = hosts, .per_host = per_host};
+}
+
+static double predict(const struct coll_shape *s, enum coll_op op, enum coll_variant v, size_t b)
+{
+	return coll_model_predict(typical, s, op, v, b);
+}
+
+/* ---- predictions ---- */
+
+/* For every shape: a number where there is such a way, and more bytes never take less. */
+static void test_predictions_are_sane(void **state)
+{
+	(void)state;
+	for (uint32_t hosts = 1; hosts <= 48; hosts += 1 + hosts / 4)
+		for (uint32_t per = 1; per <= 32; per++)
+			for (int op = 0; op < COLL_OPS; op++)
+				for (int v = 0; v < COLL_VARIANTS; v++) {
+					struct coll_shape s = shape_of(hosts, per);
+					double last = 0, t;
+
+					for (size_t b = 1; b <= 1 << 24; b *= 4) {
+						t = predict(&s, op, v, b);
+						assert_true(t >= last);
+						assert_false(isnan(t));
+						last = t;
+					}
+				}
+}
+
+static void test_every_operation_has_two_ways(void **state)
+{
+	struct coll_shape s = shape_of(4, 4);
+
+	(void)state;
+	for (int op = 0; op < COLL_OPS; op++) {
+		int ways = 0;
+
+		assert_true(isfinite(predict(&s, op, COLL_MPI, 100)));
+		assert_false(isfinite(predict(&s, op, COLL_AUTO, 100)));
+		for (int v = 0; v < COLL_VARIANTS; v++)
+			ways += isfinite(predict(&s, op, v, 100));
+		assert_true(ways >= 2);
+	}
+}
+
+/* What is known: three phases for small blocks, not from 8 KB on; awareness needs a spread. */
+static void test_known_orders(void **state)
+{
+	struct coll_shape s = shape_of(4, 4), late = s;
+
+	(void)state;
+	assert_true(predict(&s, COLL_ALLTOALL, COLL_SHM_DIRECT, 4) <
+		    predict(&s, COLL_ALLTOALL, COLL_DIRECT, 4));
+	assert_true(predict(&s, COLL_ALLTOALL, COLL_SHM_DIRECT, 256) <
+		    predict(&s, COLL_ALLTOALL, COLL_DIRECT, 256));
+	assert_true(predict(&s, COLL_ALLTOALL, COLL_MPI, 4) <
+		    predict(&s, COLL_ALLTOALL, COLL_DIRECT, 4));
+	late.spread = 1e6;
+	assert_true(predict(&s, COLL_ALLTOALL, COLL_PAP_DIRECT, 8192) ==
+		    predict(&s, COLL_ALLTOALL, COLL_DIRECT, 8192));
+	assert_true(predict(&late, COLL_ALLTOALL, COLL_PAP_DIRECT, 8192) <
+		    predict(&late, COLL_ALLTOALL, COLL_DIRECT, 8192));
+	/* Long vectors are halved, short ones are not. */
+	s = shape_of(16, 1);
+	assert_true(predict(&s, COLL_ALLREDUCE, COLL_TREE, 64) <
+		    predict(&s, COLL_ALLREDUCE, COLL_HALVING, 64));
+	assert_true(predict(&s, COLL_ALLREDUCE, COLL_TREE, 1 << 20) >
+		    predict(&s, COLL_ALLREDUCE, COLL_HALVING, 1 << 20));
+}
+
+static void test_classes(void **state)
+{
+	(void)state;
+	assert_int_equal(coll_model_class(0), 0);
+	assert_int_equal(coll_model_class(1), 1);
+	assert_int_equal(coll_model_class(4), coll_model_class(15));
+	assert_int_equal(coll_model_class(16), coll_model_class(15) + 1);
+	assert_int_equal(coll_model_class_end(coll_model_class(15)), 16);
+	assert_int_equal(coll_model_class(SIZE_MAX), COLL_CLASSES - 1);
+}
+
+/* ---- choices ---- */
+
+enum { RANKS = 16 };
+
+/* Ranks of a machine where each way takes a known time, and noise. */
+struct world {
+	struct coll_chooser c[RANKS];
+	double takes[COLL_VARIANTS], noise, spent;
+	struct util_rand r;
+};
+
+static const unsigned int all_ways = (1u << COLL_VARIANTS) - 1;
+
+static void start(struct world *w, uint64_t seed, double noise)
+{
+	struct coll_shape s = shape_of(4, 4);
+
+	*w = (struct world){.noise = noise};
+	util_rand_seed(&w->r, seed);
+	for (int v = 0; v < COLL_VARIANTS; v++)
+		w->takes[v] = 1e5;
+	for (int i = 0; i < RANKS; i++)
+		coll_chooser_init(&w->c[i], all_ways & ~(1u << COLL_AUTO), typical, &s,
+				  COLL_ALLTOALL, 256);
+}
+
+/* Each rank has waited differently long, and some were interrupted. */
+static double measured(struct world *w, enum coll_variant v)
+{
+	double t = w->takes[v] * (1 + w->noise * (double)util_rand_below(&w->r, 1000) / 1000);
+
+	return util_rand_below(&w->r, 40) ? t : 20 * t;
+}
+
+static void agree(struct world *w)
+{
+	double sum[COLL_VARIANTS] = {0}, own[COLL_VARIANTS];
+
+	for (int i = 0; i < RANKS; i++) {
+		coll_chooser_report(&w->c[i], own);
+		for (int v = 0; v < COLL_VARIANTS; v++)
+			sum[v] += own[v] / RANKS;
+	}
+	for (int i = 0; i < RANKS; i++)
+		coll_chooser_agree(&w->c[i], sum);
+}
+
+/* All ranks do the same in every call. */
+static void calls(struct world *w, uint32_t n)
+{
+	while (n-- > 0) {
+		enum coll_variant v = coll_chooser_next(&w->c[0]);
+		bool due;
+
+		for (int i = 0; i < RANKS; i++) {
+			assert_int_equal(coll_chooser_next(&w->c[i]), v);
+			coll_chooser_note(&w->c[i], v, measured(w, v));
+		}
+		w->spent += w->takes[v];
+		due = coll_chooser_due(&w->c[0]);
+		for (int i = 0; i < RANKS; i++)
+			assert_int_equal(coll_chooser_due(&w->c[i]), due);
+		if (due)
+			agree(w);
+	}
+}
+
+/* Whatever was predicted, what is fastest gets used. */
+static void test_finds_the_best(void **state)
+{
+	static const enum coll_variant ways[] = {COLL_MPI, COLL_DIRECT, COLL_PAP_DIRECT,
+						 COLL_SHM_DIRECT, COLL_PAP_SHM_DIRECT};
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		enum coll_variant best = ways[seed % 5];
+		struct world w;
+
+		start(&w, seed, 0.5);
+		if (!w.c[0].way[best].candidate)
+			continue;
+		w.takes[best] = 5e4;
+		calls(&w, 2000);
+		assert_int_equal(w.c[0].best, best);
+		/* Trying costs a few calls. */
+		assert_true(w.spent < 2000 * 5e4 * 1.1);
+	}
+}
+
+static void test_adapts(void **state)
+{
+	struct world w;
+
+	(void)state;
+	start(&w, 3, 0.3);
+	w.takes[COLL_SHM_DIRECT] = 7e4;
+	calls(&w, 1000);
+	assert_int_equal(w.c[0].best, COLL_SHM_DIRECT);
+	w.takes[COLL_SHM_DIRECT] = 3e5;
+	calls(&w, 10000);
+	assert_int_not_equal(w.c[0].best, COLL_SHM_DIRECT);
+	assert_true(w.c[0].changed >= 1);
+}
+
+/* Two that are equal but for noise are not changed back and forth. */
+static void test_stays(void **state)
+{
+	uint32_t changed = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= 40; seed++) {
+		struct world w;
+
+		start(&w, seed, 0.3);
+		calls(&w, 50000);
+		changed += w.c[0].changed;
+	}
+	assert_true(changed <= 4);
+}
+
+static void test_far_ones_are_not_tried(void **state)
+{
+	struct coll_shape s = shape_of(1, 16);
+	struct coll_cost slow = *typical;
+	struct coll_chooser c;
+
+	(void)state;
+	slow.flag = 1e6;
+	coll_chooser_init(&c, all_ways, &slow, &s, COLL_BARRIER, 0);
+	for (int v = 0; v < COLL_VARIANTS; v++)
+		if (v != COLL_MPI && v != COLL_DISSEM)
+			assert_false(c.way[v].candidate);
+	/* One way only: never a question. */
+	coll_chooser_init(&c, 1u << COLL_MPI, typical, &s, COLL_BARRIER, 0);
+	for (int i = 0; i < 1000; i++) {
+		assert_int_equal(coll_chooser_next(&c), COLL_MPI);
+		coll_chooser_note(&c, COLL_MPI, 1);
+		assert_false(coll_chooser_due(&c));
+	}
+	/* None is allowed that is known: the MPI's. */
+	coll_chooser_init(&c, 0, typical, &s, COLL_BARRIER, 0);
+	assert_int_equal(coll_chooser_next(&c), COLL_MPI);
+}
+
+/* Times from nowhere: no harm, and still the same choice. */
+static void test_strange_times(void **state)
+{
+	static const double strange[] = {0, -1, INFINITY, NAN, 1e300};
+	struct coll_shape s = shape_of(4, 4);
+	struct coll_chooser c;
+
+	(void)state;
+	coll_chooser_init(&c, all_ways, typical, &s, COLL_ALLTOALL, 64);
+	for (int i = 0; i < 100000; i++) {
+		enum coll_variant v = coll_chooser_next(&c);
+		double ns[COLL_VARIANTS];
+
+		assert_true(v > COLL_AUTO && v < COLL_VARIANTS && c.way[v].candidate);
+		coll_chooser_note(&c, v, strange[i % 5]);
+		if (!coll_chooser_due(&c))
+			continue;
+		for (int k = 0; k < COLL_VARIANTS; k++)
+			ns[k] = strange[(i + k) % 5];
+		coll_chooser_agree(&c, ns);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_predictions_are_sane),
+		cmocka_unit_test(test_every_operation_has_two_ways),
+		cmocka_unit_test(test_known_orders),
+		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_finds_the_best),
+		cmocka_unit_test(test_adapts),
+		cmocka_unit_test(test_stays),
+		cmocka_unit_test(test_far_ones_are_not_tried),
+		cmocka_unit_test(test_strange_times),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

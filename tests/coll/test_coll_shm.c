@@ -1,0 +1,165 @@
+/* Shared memory of a host's ranks: what one sets the other sees, sleepers are woken, and the dead
+ * are told from those who have left. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "coll_shm.h"
+#include "util_clock.h"
+
+static const struct coll_shm_conf conf = {.ranks = 2, .hosts = 3, .data = 10000};
+
+/* Until it is so, or ten seconds. */
+#define WAIT_FOR(what)                                                                             \
+	do {                                                                                       \
+		uint64_t end = util_now_ns() + 10 * UTIL_NS_PER_S;                                 \
+		while (!(what) && util_now_ns() < end)                                             \
+			usleep(100);                                                               \
+		assert_true(what);                                                                 \
+	} while (0)
+
+/* Rank 1, in a process of its own: answers until it is told to leave (9), or is killed. */
+static void other(const char *name)
+{
+	struct coll_shm s;
+	uint32_t n = 1;
+
+	if (coll_shm_attach(&s, &conf, 1, name))
+		_exit(1);
+	coll_shm_set(&s, coll_shm_word(&s, 1, 0), 1);
+	while (n != 9) {
+		uint32_t seen = atomic_load(&s.head->events);
+
+		if (coll_shm_is(coll_shm_word(&s, 0, 0), n + 1)) {
+			n++;
+			s.data[conf.data - 1] = (uint8_t)n;
+			coll_shm_set(&s, coll_shm_word(&s, 1, 0), n);
+		} else {
+			coll_shm_sleep(&s, seen, 20 * UTIL_NS_PER_S);
+		}
+	}
+	coll_shm_detach(&s);
+	pause();
+	_exit(0);
+}
+
+static pid_t start(struct coll_shm *s)
+{
+	char name[COLL_SHM_NAME];
+	pid_t pid;
+
+	assert_int_equal(coll_shm_create(s, &conf, 0, name), 0);
+	for (size_t i = 0; i < conf.data; i++)
+		assert_int_equal(s->data[i], 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid)
+		other(name);
+	WAIT_FOR(coll_shm_is(coll_shm_word(s, 1, 0), 1));
+	coll_shm_unlink(name);
+	assert_int_equal(coll_shm_attach(&(struct coll_shm){0}, &conf, 1, name), -ENOENT);
+	return pid;
+}
+
+static void end(struct coll_shm *s, pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	coll_shm_detach(s);
+}
+
+static void test_flags(void **state)
+{
+	struct coll_shm s;
+	pid_t pid = start(&s);
+
+	(void)state;
+	for (uint32_t n = 2; n <= 8; n++) {
+		usleep(2000); /* it sleeps */
+		coll_shm_set(&s, coll_shm_word(&s, 0, 0), n);
+		WAIT_FOR(coll_shm_is(coll_shm_word(&s, 1, 0), n));
+		assert_int_equal(s.data[conf.data - 1], n);
+		assert_true(coll_shm_alive(&s, 1));
+	}
+	/* All flags are apart. */
+	for (uint32_t bank = 0; bank < 2; bank++)
+		for (uint32_t h = 0; h < conf.hosts; h++)
+			coll_shm_set(&s, coll_shm_done(&s, bank, h), 100 + bank * conf.hosts + h);
+	for (uint32_t i = 0; i < 2 * conf.hosts; i++)
+		assert_true(
+			coll_shm_is(coll_shm_done(&s, i / conf.hosts, i % conf.hosts), 100 + i));
+	assert_true(coll_shm_is(coll_shm_word(&s, 1, 0), 8));
+	end(&s, pid);
+}
+
+static void test_death(void **state)
+{
+	struct coll_shm s;
+	pid_t pid = start(&s);
+
+	(void)state;
+	assert_true(coll_shm_alive(&s, 0) && coll_shm_alive(&s, 1));
+	kill(pid, SIGKILL);
+	/* Nobody has asked for its remains yet. */
+	WAIT_FOR(!coll_shm_alive(&s, 1));
+	end(&s, pid);
+}
+
+static void test_left(void **state)
+{
+	struct coll_shm s;
+	pid_t pid = start(&s);
+
+	(void)state;
+	for (uint32_t n = 2; n <= 9; n++) {
+		coll_shm_set(&s, coll_shm_word(&s, 0, 0), n);
+		WAIT_FOR(coll_shm_is(coll_shm_word(&s, 1, 0), n));
+	}
+	usleep(20000);
+	assert_true(coll_shm_alive(&s, 1));
+	end(&s, pid);
+}
+
+/* A flag that was set since is not slept over; without one, the time is kept to. */
+static void test_sleep(void **state)
+{
+	struct coll_shm_conf one = {.ranks = 1, .hosts = 1, .data = 1};
+	char name[COLL_SHM_NAME];
+	uint64_t before;
+	struct coll_shm s;
+	uint32_t seen;
+
+	(void)state;
+	assert_int_equal(coll_shm_create(&s, &one, 0, name), 0);
+	assert_int_equal(coll_shm_attach(&(struct coll_shm){0}, &conf, 0, name), -EINVAL);
+	coll_shm_unlink(name);
+	seen = atomic_load(&s.head->events);
+	coll_shm_set(&s, coll_shm_word(&s, 0, 3), 5);
+	before = util_now_ns();
+	coll_shm_sleep(&s, seen, 10 * UTIL_NS_PER_S);
+	assert_true(util_now_ns() - before < 5 * UTIL_NS_PER_S);
+	coll_shm_sleep(&s, atomic_load(&s.head->events), 20 * UTIL_NS_PER_MS);
+	assert_true(util_now_ns() - before >= 20 * UTIL_NS_PER_MS);
+	assert_int_equal(atomic_load(&s.head->sleepers), 0);
+	coll_shm_detach(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_death),
+		cmocka_unit_test(test_left),
+		cmocka_unit_test(test_sleep),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

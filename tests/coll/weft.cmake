@@ -1,0 +1,58 @@
+# libweft-coll: its parts by themselves, and programs with it.
+foreach(name bank kinds shm)
+  weft_cmocka_test(test_coll_${name} LIBS coll_base)
+  target_compile_definitions(test_coll_${name} PRIVATE _GNU_SOURCE)
+endforeach()
+if(WEFT_SANITIZE)
+  return()
+endif()
+
+# weft_coll_with(NAME MPI PLACE RANKS PROGRAM SECONDS [NAME=VALUE...]): as weft_coll_test, with --coll.
+function(weft_coll_with name mpi place ranks program seconds)
+  weft_coll_test(${name} ${mpi} ${place} ${ranks} ${program} ${seconds} MPI_OPTIONS=--coll ${ARGN})
+endfunction()
+
+# Every variant, on one host and on a lab whose hosts have unlike numbers of ranks.
+weft_coll_with(auto openmpi host 6 check 0.4)
+weft_coll_with(direct openmpi host 5 check 0.3 WEFT_COLL=alltoall=direct,alltoallv=direct)
+weft_coll_with(pap_direct openmpi host 5 check 0.3 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct)
+weft_coll_with(shm_direct openmpi host 7 check 0.3 WEFT_COLL=alltoall=shm_direct)
+weft_coll_with(off openmpi host 3 check 0.1 WEFT_COLL=off)
+weft_coll_with(lab.auto openmpi lab 7 check 0.3)
+weft_coll_with(lab.zero_copy openmpi lab 7 check 0.3 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct
+               WEFT_COLL_COPY_MAX=0)
+weft_coll_with(lab.copy openmpi lab 7 check 0.3 WEFT_COLL=alltoall=direct,alltoallv=direct WEFT_COLL_COPY_MAX=1M)
+weft_coll_with(lab.shm openmpi lab 11 check 0.3 WEFT_COLL=alltoall=shm_direct)
+weft_coll_with(lab.pap_shm openmpi lab 11 check 0.3 WEFT_COLL=alltoall=pap_shm_direct)
+weft_coll_with(lab.lossy openmpi lab 6 check 0.3 WEFT_FAULT=loss=0.01,seed=7)
+weft_coll_with(provider openmpi host 4 check 0.3 "WEFT_COLL_PROVIDER=tcp\\\;ofi_rxm"
+               WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct)
+weft_coll_with(threads openmpi host 3 threads 1)
+weft_coll_with(progress openmpi host 4 progress 1)
+weft_coll_with(auto mpich host 3 check 0.2)
+weft_coll_with(lab.auto mpich lab 4 check 0.2)
+weft_coll_with(lab.pap_direct mpich lab 4 check 0.2 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct)
+weft_coll_with(threads mpich host 2 threads 1)
+weft_coll_with(progress mpich host 2 progress 1)
+
+# Only calls whose results are known beforehand: with so many ranks, Open MPI 4.1's own MPI_Alltoall
+# (Bruck's algorithm) destroys memory if a datatype has gaps.
+if(MPICC_openmpi)
+  add_test(NAME coll.crowd.openmpi
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/run.sh openmpi 48 coll_check -t 1 -p behind)
+  set_tests_properties(coll.crowd.openmpi PROPERTIES
+    LABELS "plain;mpi" TIMEOUT 180 SKIP_RETURN_CODE 77
+    ENVIRONMENT "MPI_DIR=tests/coll;MPI_OPTIONS=--coll;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
+endif()
+
+add_test(NAME coll.fortran COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/fortran.sh)
+set_tests_properties(coll.fortran PROPERTIES
+  LABELS "plain;mpi" TIMEOUT 120 SKIP_RETURN_CODE 77
+  ENVIRONMENT "WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
+
+foreach(mpi openmpi mpich)
+  add_test(NAME coll.killed.${mpi} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/killed.sh ${mpi})
+  set_tests_properties(coll.killed.${mpi} PROPERTIES
+    LABELS "plain;mpi" TIMEOUT 300 SKIP_RETURN_CODE 77
+    ENVIRONMENT "WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
+endforeach()
