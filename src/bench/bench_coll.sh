@@ -115,7 +115,7 @@ trap 'cleanup; exit 130' INT
 trap 'cleanup; exit 143' TERM
 # For bench_table.sh.
 # shellcheck disable=SC2034
-series=coll varies=way facts=''
+series=coll varies=variant facts=''
 out=${out:-$tmp}
 mkdir -p "$out" || exit 1
 
