@@ -259,7 +259,9 @@ part_others() {
 # ---- sums on a tree ----
 
 part_allreduce() {
-	local key way places=tree label
+	local key way places=tree label first
+	first=$(first_mpi) # what the tree does to a sum does not depend on it
+	local mpis=$first
 	lab_make tree --pgft "$TREE_24" --rate "$RATE" --mtu 9000 --routing dmodk || return
 	for label in 'in order' shuffled; do
 		more=(--order routing)
