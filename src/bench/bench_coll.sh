@@ -34,13 +34,13 @@ usage() {
 Usage: src/bench/bench_coll.sh [OPTIONS] [PART]...
 
 Parts (all, if none is named), with minutes per round:
-  arrival    MPI_Alltoall, $RANKS processes, arrival at random, MIF 1, 32, 128 and 512: figures 1 and 2 (25)
-  scale      4, 8 and 16 processes, MIF 32 and 512: figure 3 (8)
-  late       25 % and 75 % of the processes late, MIF 128: figure 4 (8)
-  made       what it is made of at MIF 32: awareness, shared memory, copies, each switched off (6)
+  arrival    MPI_Alltoall, $RANKS processes, arrival at random, MIF 1, 32, 128 and 512: figures 1 and 2 (15)
+  scale      4, 8 and 16 processes, MIF 32 and 512: figure 3 (11)
+  late       25 % and 75 % of the processes late, MIF 128: figure 4 (15)
+  made       what it is made of at MIF 32: awareness, shared memory, copies, each switched off (7)
   fft        the Fourier transform of examples/fft.c, 4, 8 and 16 processes: table 1 (4)
-  others     MPI_Allgather, MPI_Bcast, MPI_Allreduce, MPI_Reduce_scatter and MPI_Barrier, MIF 1 and 32 (8)
-  allreduce  MPI_Allreduce on 24 hosts of a fat tree, in the tree's order and shuffled (5)
+  others     MPI_Allgather, MPI_Bcast, MPI_Allreduce, MPI_Reduce_scatter and MPI_Barrier, MIF 1 and 32 (5)
+  allreduce  MPI_Allreduce on 24 hosts of a fat tree, in the tree's order and shuffled (2)
 
 Options:
   -r N           rounds (3)
