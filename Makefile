@@ -27,7 +27,7 @@ help:
 	@echo "  make test      everything that is tested, also under sanitizers"
 	@echo "                 FLAVOURS='plain asan tsan' TESTS=regex"
 	@echo "  make bench     measures latency, bandwidth, idle cost and memory, MPI overlap, striping"
-	@echo "                 BENCH=--quick for some minutes, --no-mpi, --no-stripe, --no-reuse without those"
+	@echo "                 BENCH=--quick for some minutes, --no-mpi, --no-stripe, --no-reuse, --no-coll without"
 	@echo "  make build     build/bin/weft and the libraries in build/lib"
 	@echo "  make install   into PREFIX (now $(PREFIX)), below DESTDIR"
 	@echo "  make fuzz      fuzzes every parser, FUZZ_RUNS=$(FUZZ_RUNS) executions each"

@@ -16,7 +16,7 @@ idle; of MPI latency and bandwidth, overlap of communication and computation, an
 Open MPI's own transports and libfabric's. Prints tables and leaves JSON (and SVG, where gnuplot is
 installed) in build/bench.
 
-  --quick     nine minutes instead of four hours
+  --quick     fourteen minutes instead of seven hours
   --mpi       MPI only (src/bench/bench_mpi.sh measures single parts of it)
   --no-mpi    without MPI, striping, reuse and collectives: half a minute, or five
   --fabric    fat trees only (src/bench/bench_fabric.sh)

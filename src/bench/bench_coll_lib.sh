@@ -40,6 +40,12 @@ has_library() {
 }
 missing=''
 
+first_mpi() {
+	local list
+	read -ra list <<<"$mpis"
+	echo "${list[0]}"
+}
+
 # ---- running ----
 
 more=() # what else weft run is told
@@ -49,7 +55,7 @@ label='' # instead of the place
 place_args() {
 	where=()
 	[ "$1" != host ] || return 0
-	[ "$1" != lab ] || [ -n "${labs[lab]:-}" ] || lab_make lab --pgft '2;2,2;1,2;1,1' || return
+	[ "$1" != lab ] || [ -n "${labs[lab]:-}" ] || lab_make lab --pgft '2;2,2;1,2;1,1' --rate unlimited --mtu 9000 || return
 	[ -n "${labs[$1]:-}" ] || return
 	where=(--lab "${labs[$1]}")
 }
@@ -134,7 +140,7 @@ pair() {
 # ---- tables ----
 
 # from_raw PART WHAT "FIELD ..." all|own TITLE [MIF] [LATE]: a table of the completion, the time beyond
-# the bound or the total; the fields (ranks, op, mif) are in the keys. own: columns are MIFs.
+# the bound or the total; the fields (ranks, op, late, mif) are in the keys. own: columns are MIFs.
 from_raw() {
 	begin "$1" usec "$5"
 	busy=$was_busy
@@ -144,6 +150,7 @@ from_raw() {
 		key = $1
 		if (fields ~ / ranks /) key = key " " $2 " processes"
 		if (fields ~ / op /) key = key " " $3
+		if (fields ~ / late /) key = key " " $6 " % late"
 		if (fields ~ / mif / && which == "all") key = key " MIF " $5
 		key = key " " $4
 		value = what == "completion" ? $10 : what == "beyond" ? $12 : $13
@@ -172,7 +179,7 @@ wheres() { cut -f 1 "$rec" | sed 's/ [^ ]*$//' | awk '!seen[$0]++'; }
 # totals NAME: until the last rank is through, with all MIFs: where early ones take cores from late ones,
 # they pay here.
 totals() {
-	from_raw "$1-total" total "$([ "$1" = late ] || echo mif)" all \
+	from_raw "$1-total" total "$([ "$1" = late ] && echo late || echo mif)" all \
 		"from the beginning of the computation to the end of the last rank"
 	table
 	write_json

@@ -34,10 +34,10 @@ quick() {
 quick arrival fft
 holds '[.results[].key] | unique == ["host openmpi 256", "host openmpi 4", "host openmpi 8192"]' \
 	"$tmp/coll-arrival-own.json"
-holds "([.results[].way] | unique) == $columns and .unit == \"usec\"" "$tmp/coll-arrival-32.json"
+holds "([.results[].variant] | unique) == $columns and .unit == \"usec\"" "$tmp/coll-arrival-32.json"
 # What is beyond the bound is what is left of the whole, as far as medians can be subtracted.
 holds 'all(.results[]; .median > 0)' "$tmp/coll-beyond-32.json"
-holds '.results[] | select(.way == "own") | .median > 0' "$tmp/coll-fft.json"
+holds '.results[] | select(.variant == "own") | .median > 0' "$tmp/coll-fft.json"
 if [ $expected -eq 0 ]; then
 	holds '[.targets[] | select(.limit < 1)] | length == 3' "$tmp/coll-beyond-32.json"
 	holds '[.targets[] | select(.limit > 1)] | length == 3' "$tmp/coll-beyond-32.json"
@@ -45,7 +45,7 @@ if [ $expected -eq 0 ]; then
 		fail "no target in the table"
 	# The ratio is that of the two that were measured in the same processes.
 	holds '.results as $r | (.targets[] | select(.what | startswith("host openmpi 4:")) | .value) as $v |
-		def of(w): $r[] | select(.key == "host openmpi 4" and .way == w) | .median;
+		def of(w): $r[] | select(.key == "host openmpi 4" and .variant == w) | .median;
 		(of("auto") / of("own") - $v | fabs) < 0.01 * $v' "$tmp/coll-beyond-32.json"
 fi
 "$PERF" report "$tmp/coll-beyond-32.json" >"$tmp/report" 2>&1 || fail "weft-perf does not understand it"

@@ -109,7 +109,7 @@ mpi 4 arrival -m 4 --mif 32 --late 25 -d 1000 -i 5 -w 1 -T 20 --sync --wait slee
 holds "$bounds and all(.rows[]; .late_pct == 25 and .by == \"mpi\" and .bound_us > 0.6 * 32000)" "$tmp/arrival.json"
 mpi 4 arrival -m 4 --mif 32 --late 75 -d 1000 -i 5 -w 1 -T 20
 holds "$bounds and all(.rows[]; .bound_us > 6000)" "$tmp/arrival.json"
-for op in allgather allreduce bcast barrier; do
+for op in allgather allreduce reduce_scatter bcast barrier; do
 	mpi 3 arrival --op $op --own -m 512 --mif 1,2 -i 3 -w 1 -T 20
 	holds "(.rows | length) == 4 and all(.rows[]; .op == \"$op\" and .message_us > 0)" "$tmp/arrival.json"
 done
