@@ -130,10 +130,14 @@ static void open_all(struct side *s, const struct bench_msg_conf *c)
 	struct msg_addr own, other;
 	int err = msg_dev_open_conf(&dev, &s->dev);
 
+	if (err && s->me == 0)
+		fputs("weft-msg-perf: no verbs device here; `weft verbs weft-msg-perf ...` runs on "
+		      "the software RNIC\n",
+		      stderr);
 	if (!err)
 		err = msg_ep_open(s->dev, &conf, &s->ep);
 	if (err)
-		die("an endpoint", err);
+		die("a device", err);
 	own = msg_ep_addr(s->ep);
 	exchange(s, &own, &other, sizeof(own));
 	err = msg_ep_peer(s->ep, &other, &s->peer);

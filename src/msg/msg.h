@@ -240,6 +240,8 @@ const char *msg_dev_name(const struct msg_dev *dev);
 struct msg_addr msg_dev_addr(const struct msg_dev *dev);
 /* MSG_RD or MSG_RC. */
 enum msg_transport msg_dev_transport(const struct msg_dev *dev);
+/* Whether all memory can be sent from, without registering it. */
+bool msg_dev_takes_all(const struct msg_dev *dev);
 void msg_dev_close(struct msg_dev *dev);
 
 int msg_ep_open(struct msg_dev *dev, const struct msg_ep_conf *conf, struct msg_ep **out);

@@ -202,6 +202,11 @@ struct msg_addr msg_dev_addr(const struct msg_dev *dev)
 	return dev->addr;
 }
 
+bool msg_dev_takes_all(const struct msg_dev *dev)
+{
+	return dev->all;
+}
+
 enum msg_transport msg_dev_transport(const struct msg_dev *dev)
 {
 	return dev->transport;

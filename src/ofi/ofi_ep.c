@@ -369,7 +369,8 @@ int ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep *
 	ep->tx_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
 	ep->rx_flags = info->rx_attr ? info->rx_attr->op_flags : 0;
 	ep->min_multi_recv = MIN_MULTI_RECV;
-	ep->inject_max = ofi_conf.eager_max;
+	ep->inject_max = info->tx_attr && info->tx_attr->inject_size ? info->tx_attr->inject_size
+								     : ofi_conf.eager_max;
 	list_init(&ep->av_link);
 	ep->fid.fid = (struct fid){FI_CLASS_EP, context, &ep_fid_ops};
 	ep->fid.ops = &ofi_ep_ops;

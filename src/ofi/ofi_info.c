@@ -188,13 +188,13 @@ int ofi_check_info(uint32_t version, const struct fi_info *hints)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *h, uint64_t caps)
+static void fill_tx(struct fi_tx_attr *a, const struct fi_tx_attr *h, uint64_t caps, size_t inject)
 {
 	a->caps = h && h->caps ? h->caps : caps & TX_CAPS;
 	a->op_flags = h ? h->op_flags : 0;
 	a->msg_order = h && h->msg_order ? h->msg_order : OUR_ORDER;
 	a->comp_order = FI_ORDER_NONE;
-	a->inject_size = ofi_conf.eager_max;
+	a->inject_size = h && h->inject_size > inject ? h->inject_size : inject;
 	a->size = h && h->size ? h->size : 1024;
 	a->iov_limit = a->rma_iov_limit = MSG_IOV;
 }
@@ -241,7 +241,8 @@ static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *h,
 	return a->name ? 0 : -FI_ENOMEM;
 }
 
-static struct fi_info *answer(uint32_t version, const struct fi_info *h, const char *name)
+static struct fi_info *answer(uint32_t version, const struct fi_info *h, const char *name,
+			      size_t inject)
 {
 	struct fi_info *info = fi_allocinfo();
 	uint64_t caps = answer_caps(version, h);
@@ -250,7 +251,7 @@ static struct fi_info *answer(uint32_t version, const struct fi_info *h, const c
 		return NULL;
 	info->caps = caps;
 	info->addr_format = FI_FORMAT_UNSPEC;
-	fill_tx(info->tx_attr, h ? h->tx_attr : NULL, caps);
+	fill_tx(info->tx_attr, h ? h->tx_attr : NULL, caps, inject);
 	fill_rx(info->rx_attr, h ? h->rx_attr : NULL, caps);
 	fill_ep(info->ep_attr, h ? h->ep_attr : NULL, caps);
 	info->domain_attr->mr_mode = mr_answer(version, h, caps);
@@ -269,11 +270,16 @@ static struct fi_info *answer(uint32_t version, const struct fi_info *h, const c
 struct device {
 	char name[64]; /* also of the domain */
 	struct msg_addr addr;
+	size_t inject; /* what is offered to be injected */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct device usual;
 static int usual_err;
+
+/* What is injected is copied, and MPI libraries inject what they may: where copies are to be saved,
+ * no more than is cheaper to copy on any device. Who asks for more gets it. */
+#define INJECT_COPIED 1024
 
 static int look(const char *name, struct device *d)
 {
@@ -289,6 +295,9 @@ static int look(const char *name, struct device *d)
 	}
 	snprintf(d->name, sizeof(d->name), "%s", msg_dev_name(dev));
 	d->addr = msg_dev_addr(dev);
+	d->inject = ofi_conf.eager_max;
+	if (!msg_dev_takes_all(dev) && ofi_conf.reuse != MSG_REUSE_NO && d->inject > INJECT_COPIED)
+		d->inject = INJECT_COPIED;
 	msg_dev_close(dev);
 	return 0;
 }
@@ -405,7 +414,7 @@ int ofi_getinfo(uint32_t version, const char *node, const char *service, uint64_
 		OFI_INFO(CORE, "service %s has no meaning: the device gives names\n", service);
 	if (find_device(hints && hints->domain_attr ? hints->domain_attr->name : NULL, &d))
 		return -FI_ENODATA;
-	*info = answer(version, hints, d.name);
+	*info = answer(version, hints, d.name, d.inject);
 	if (!*info)
 		return -FI_ENOMEM;
 	err = add_src(*info, source ? node : NULL, hints, &d.addr);

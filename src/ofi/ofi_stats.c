@@ -94,7 +94,8 @@ static void print_reuse(const struct msg_stats *s)
 
 	if (s->late)
 		fprintf(stderr,
-			"weft[%d]: %" PRIu64 " messages were copied when they were under way\n",
+			"weft[%d]: %" PRIu64 " messages went from the application's memory, "
+			"and were copied afterwards or not at all\n",
 			(int)getpid(), s->late);
 	if (s->reuse == MSG_REUSE_OFF)
 		return;

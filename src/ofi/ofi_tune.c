@@ -78,8 +78,8 @@ const struct util_tunable ofi_tunables[] = {
 			 "copies. auto: buffers that are used so often that it pays, as measured "
 			 "('weft info' shows it); programs that do not reuse buffers are left "
 			 "alone. yes: all buffers. no: none. Weft's own device can use all memory; "
-			 "from there messages are copied when they are under way, with no before "
-			 "that."},
+			 "from there messages are copied when they are under way, or not at all, "
+			 "with no before that."},
 	[OFI_TUNE_REUSE_PART] =
 		{.name = "FI_WEFT_REUSE_PART",
 		 .type = UTIL_TUNE_UINT,
