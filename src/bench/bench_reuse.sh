@@ -51,7 +51,7 @@ Options:
   -r N             rounds (as many as each part needs)
   -s "SETTING ..." ($SETTINGS)
   -p "PLACE ..."   ($PLACES)
-  -q               a short run: few rounds and sizes, less than a minute in all
+  -q               a short run: few rounds and sizes, some minutes in all
   -o DIR           keep the results there, as reuse-PART.json, .svg and .dat
   -h               this text
 
