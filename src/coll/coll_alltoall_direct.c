@@ -1,4 +1,4 @@
-/* Everybody writes to everybody (seed 003, 4.2).
+/* Everybody writes to everybody (section 4.2 of the paper, docs/collectives.md).
  *
  * Short blocks go to the slot that the receiver keeps for the sender; that something is there says
  * that the sender has arrived. Long blocks go to where the receiver has said, and that it has said

@@ -1,5 +1,6 @@
-/* Three phases (seed 003, 4.3): ranks put what they send into shared memory; the first of each
- * host, its master, writes what goes to another host there in one piece; ranks take what is theirs.
+/* Three phases (section 4.3 of the paper, docs/collectives.md): ranks put what they send into
+ * shared memory; the first of each host, its master, writes what goes to another host there in one
+ * piece; ranks take what is theirs.
  *
  * What goes from host to host lies in one piece on both sides: [sender][receiver], and the network
  * writes from the sender's shared memory into the receiver's. Ranks of one host take from each
