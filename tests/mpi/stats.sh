@@ -37,5 +37,5 @@ check_eq "$(grep -c "^weft\[$rank\]: sent " "$tmp/err")" 1
 wait $job
 check_eq "$?" 0
 check_eq "$(grep -c "^weft\[$rank\]: sent " "$tmp/err")" 2
-check_eq "$(grep -c '^weft\[' "$tmp/err")" 3
+check_eq "$(grep -c '^weft\[[0-9]*\]: sent ' "$tmp/err")" 3
 finish
