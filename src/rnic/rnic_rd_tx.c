@@ -7,6 +7,8 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "util_clock.h"
@@ -549,6 +551,18 @@ bool rnic_rd_expects(const struct rnic_rd_peer *peer)
 		(!list_empty(&peer->lane[0].msgs) || !list_empty(&peer->lane[1].msgs)));
 }
 
+/* A program hears of it as some error or other, and can not know why. */
+static void silent(struct rnic_rd_peer *peer)
+{
+	static atomic_bool told;
+
+	util_log_once(&told, UTIL_LOG_WARN,
+		      "RD: no answer from %s for %" PRIu64 " ms (WEFT_RD_TIMEOUT): given up "
+		      "(further ones are told with WEFT_LOG=info)",
+		      inet_ntoa(peer->addr), peer->rd->timeout / UTIL_NS_PER_MS);
+	rnic_rd_peer_dead(peer, IBV_WC_RETRY_EXC_ERR, "it does not answer");
+}
+
 bool rnic_rd_check_alive(struct rnic_rd_peer *peer, uint64_t now)
 {
 	uint64_t since = peer->heard > peer->waiting ? peer->heard : peer->waiting;
@@ -561,7 +575,7 @@ bool rnic_rd_check_alive(struct rnic_rd_peer *peer, uint64_t now)
 	if (!peer->waiting)
 		peer->waiting = since = now;
 	if (now > since && now - since > peer->rd->timeout) {
-		rnic_rd_peer_dead(peer, IBV_WC_RETRY_EXC_ERR, "it does not answer");
+		silent(peer);
 		return true;
 	}
 	if (peer->refused && now - peer->refused > REFUSED_NS) {
