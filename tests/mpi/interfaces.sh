@@ -61,7 +61,8 @@ second_is() { # RATE
 second_is 25mbit
 for policy in weighted:4,1 pull:2; do
 	on_two $policy
-	check_true holds "$first" 'all(. > 0.6 and . < 0.97)'
+	# Each host divides what it reads: one of them may have begun with the wrong half.
+	check_true holds "$first" 'all(. > 0.45 and . < 0.97) and add / length > 0.55'
 done
 second_is 200mbit
 
