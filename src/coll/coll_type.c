@@ -55,39 +55,33 @@ static int piece(const struct coll_type *t, int count)
 	return most < 1 ? 1 : (size_t)count < most ? count : (int)most;
 }
 
-int coll_type_pack(const struct coll_type *t, const void *from, int count, void *to)
+/* Between count of the type at `typed` and their bytes in a row at `packed`. */
+static int move(const struct coll_type *t, char *typed, int count, char *packed, bool pack)
 {
 	if (t->plain) {
-		memcpy(to, from, (size_t)count * t->size);
+		memcpy(pack ? packed : typed, pack ? typed : packed, (size_t)count * t->size);
 		return 0;
 	}
 	for (int at = 0, n; at < count; at += n) {
-		int pos = 0, bytes;
+		char *one = typed + at * t->extent, *other = packed + (size_t)at * t->size;
+		int pos = 0, bytes, err;
 
 		n = piece(t, count - at);
 		bytes = (int)((size_t)n * t->size);
-		if (PMPI_Pack((const char *)from + at * t->extent, n, t->mpi,
-			      (char *)to + (size_t)at * t->size, bytes, &pos, MPI_COMM_SELF) ||
-		    pos != bytes)
+		err = pack ? PMPI_Pack(one, n, t->mpi, other, bytes, &pos, MPI_COMM_SELF)
+			   : PMPI_Unpack(other, bytes, &pos, one, n, t->mpi, MPI_COMM_SELF);
+		if (err || (pack && pos != bytes))
 			return -EINVAL;
 	}
 	return 0;
 }
 
+int coll_type_pack(const struct coll_type *t, const void *from, int count, void *to)
+{
+	return move(t, (char *)from, count, to, true);
+}
+
 int coll_type_unpack(const struct coll_type *t, const void *from, void *to, int count)
 {
-	if (t->plain) {
-		memcpy(to, from, (size_t)count * t->size);
-		return 0;
-	}
-	for (int at = 0, n; at < count; at += n) {
-		int pos = 0, bytes;
-
-		n = piece(t, count - at);
-		bytes = (int)((size_t)n * t->size);
-		if (PMPI_Unpack((const char *)from + (size_t)at * t->size, bytes, &pos,
-				(char *)to + at * t->extent, n, t->mpi, MPI_COMM_SELF))
-			return -EINVAL;
-	}
-	return 0;
+	return move(t, to, count, (char *)from, false);
 }

@@ -66,14 +66,19 @@ void rnic_swqe_set_ah(struct rnic_swqe *w, const struct rnic_ah *ah, uint32_t qp
 	w->label = ah->label;
 }
 
+void rnic_swqe_kept(struct rnic_swqe *w)
+{
+	w->keep = false;
+	w->sge[0] = (struct ibv_sge){w->remote_addr, w->length, w->rkey};
+	w->num_sge = 1;
+}
+
 void rnic_swqe_keep(struct rnic_swqe *w)
 {
 	if (!w->keep)
 		return;
-	w->keep = false;
 	copy_list((uint8_t *)(uintptr_t)w->remote_addr, w->sge, w->num_sge);
-	w->sge[0] = (struct ibv_sge){w->remote_addr, w->length, w->rkey};
-	w->num_sge = 1;
+	rnic_swqe_kept(w);
 }
 
 static int set_ud(struct rnic_swqe *w, const struct ibv_send_wr *wr, bool rd)

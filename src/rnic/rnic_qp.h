@@ -262,6 +262,8 @@ int rnic_may_post(const struct rnic_qp *qp);
 /* The copy is made, if it has not been, and is what is sent from now on. By plain loads: who posts
  * what is not there gets what memcpy would have given him. */
 void rnic_swqe_keep(struct rnic_swqe *w);
+/* Somebody else has made it. */
+void rnic_swqe_kept(struct rnic_swqe *w);
 void rnic_swqe_set_ah(struct rnic_swqe *w, const struct rnic_ah *ah, uint32_t qpn, uint32_t qkey);
 /* Makes what was posted visible and starts it. Engine's lock held. */
 void rnic_sq_publish(struct rnic_qp *qp, uint32_t tail, uint32_t seq);

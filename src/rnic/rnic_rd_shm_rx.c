@@ -474,9 +474,8 @@ static void response_in(struct rnic_rd_shm *s, const struct rec *r, const uint8_
 		s->broken = true;
 		return;
 	}
-	if (r->op != REC_DATA) {
+	if (r->op != REC_DATA)
 		memcpy(&value, body, sizeof(value));
-	}
 	switch (r->op) {
 	case REC_DATA:
 		if (r->flags & REC_DIRECT)

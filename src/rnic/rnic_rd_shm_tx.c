@@ -30,8 +30,7 @@ void rnic_rd_shm_rescue(struct rnic_rd_shm *s, struct rnic_rd_msg *m)
 	if (!m->copy)
 		return;
 	memcpy((void *)(uintptr_t)w->remote_addr, shm_ring_old(&s->link.tx, m->copy), w->length);
-	w->sge[0] = (struct ibv_sge){w->remote_addr, w->length, w->rkey};
-	w->num_sge = 1;
+	rnic_swqe_kept(w);
 	m->copy = 0;
 }
 
