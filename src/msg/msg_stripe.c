@@ -127,6 +127,30 @@ bool msg_stripe_fins(const struct msg_ep *ep, const struct msg_op *op)
 	return op->strip && ep->port->connected && op->kind == MSG_OP_SEND;
 }
 
+/* Of the own link, in bytes per ns; 0: nobody knows. It may never have been full with what we send,
+ * but then it has brought us something. */
+static double line(const struct msg_ep *ep)
+{
+	struct weftdv_rd_stats rd;
+	double link;
+
+	if (ep->port->connected || msg_verbs_dv()->query_rd(ep->qp, &rd))
+		return 0;
+	link = (double)rd.link / 1e9;
+	return link > ep->pace ? link : ep->pace;
+}
+
+/* The fastest message counts, but not for ever. */
+#define PACE_AGE 0.03
+
+static void learn_pace(struct msg_ep *ep, const struct stripe_msg *m, uint64_t now)
+{
+	double pace = now > m->began ? (double)m->bytes / (double)(now - m->began) : 0;
+
+	ep->pace -= PACE_AGE * ep->pace;
+	ep->pace = pace > ep->pace ? pace : ep->pace;
+}
+
 static int begin(struct msg_ep *ep, struct msg_op *op, struct msg_paths *paths)
 {
 	struct msg_strip *s = calloc(1, sizeof(*s));
@@ -141,6 +165,8 @@ static int begin(struct msg_ep *ep, struct msg_op *op, struct msg_paths *paths)
 	list_init(&s->turn);
 	list_add_tail(&s->link, &ep->strips);
 	msg_paths_watch(ep, msg_rdma_peer(op), paths, now);
+	ep->line = line(ep);
+	msg_stripe_conf(s)->least = stripe_least(ep->line);
 	stripe_begin(msg_stripe_conf(s), msg_stripe_state(s), &s->msg, msg_rdma_len(op), now);
 	op->strip = s;
 	return 0;
@@ -171,23 +197,18 @@ int msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 
 /* ---- the communication scheduler ---- */
 
-/* Small pieces of so many messages at once, from all peers: many that send to one host would fill
- * the queue of its link. */
-#define PARTS_MOST 16
-
-/* ... but two on each path, where a message has more of them. */
-static uint32_t most(const struct msg_strip *s)
+/* Small pieces of all messages at once, from all peers: many that send to one host would fill the
+ * queue of its link. */
+static uint32_t most(const struct msg_ep *ep, const struct msg_strip *s)
 {
-	uint32_t two = 2 * s->paths->conf.batch;
-
-	return two > PARTS_MOST ? two : PARTS_MOST;
+	return stripe_window(&s->paths->conf, ep->line, s->msg.piece);
 }
 
 /* Whether this message has to wait for its turn. Shares are all posted at once. */
 static bool waits_turn(const struct msg_ep *ep, const struct msg_strip *s)
 {
 	return s->msg.piece && !s->part &&
-	       (ep->parts_out >= most(s) || (!s->called && !list_empty(&ep->turns)));
+	       (ep->parts_out >= most(ep, s) || (!s->called && !list_empty(&ep->turns)));
 }
 
 static struct msg_part *new_part(struct msg_ep *ep, struct msg_op *op)
@@ -327,7 +348,8 @@ void msg_stripe_call(struct msg_ep *ep)
 {
 	struct msg_strip *s;
 
-	while ((s = list_first(&ep->turns, struct msg_strip, turn)) && ep->parts_out < most(s)) {
+	while ((s = list_first(&ep->turns, struct msg_strip, turn)) &&
+	       ep->parts_out < most(ep, s)) {
 		list_del(&s->turn);
 		s->called = true;
 		msg_rdma_go_on(ep, s->op);
@@ -378,6 +400,8 @@ static void piece_done(struct msg_ep *ep, struct msg_part *part)
 				  part->began, now);
 	else
 		stripe_forget(msg_stripe_state(s), &s->msg, &part->piece);
+	if (end)
+		learn_pace(ep, &s->msg, now);
 	s->there[part->piece.path] += bytes;
 	if (paths->old)
 		ep->peers[msg_rdma_peer(op)].paths->before += bytes;

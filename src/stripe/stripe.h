@@ -57,7 +57,7 @@ struct stripe_conf {
 };
 
 #define STRIPE_ALPHA 0.95 /* the paper's */
-#define STRIPE_LEAST 8192 /* of stripe_parse(); about 2 · cost of a piece · line is right */
+#define STRIPE_LEAST 8192 /* of stripe_parse(); see stripe_least() */
 
 /* What is known of the paths to one peer. */
 struct stripe_peer {
@@ -149,6 +149,11 @@ void stripe_peer_init(const struct stripe_conf *c, struct stripe_peer *p, uint64
 
 /* Whether each message goes whole, on the next path: short ones may do so, too. */
 bool stripe_whole(const struct stripe_conf *c);
+
+/* The shortest piece that is worth its cost on a line of so many bytes per ns; 0: not known. */
+uint64_t stripe_least(double line);
+/* How many pieces of all messages of a host may be under way: what keeps its line busy. */
+uint32_t stripe_window(const struct stripe_conf *c, double line, uint64_t piece);
 
 /* now: of the same clock as below. */
 void stripe_begin(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,
