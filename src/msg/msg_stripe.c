@@ -165,8 +165,7 @@ static int begin(struct msg_ep *ep, struct msg_op *op, struct msg_paths *paths)
 	list_init(&s->turn);
 	list_add_tail(&s->link, &ep->strips);
 	msg_paths_watch(ep, msg_rdma_peer(op), paths, now);
-	ep->line = line(ep);
-	msg_stripe_conf(s)->least = stripe_least(ep->line);
+	msg_stripe_conf(s)->least = stripe_least(line(ep));
 	stripe_begin(msg_stripe_conf(s), msg_stripe_state(s), &s->msg, msg_rdma_len(op), now);
 	op->strip = s;
 	return 0;
@@ -197,18 +196,23 @@ int msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 
 /* ---- the communication scheduler ---- */
 
-/* Small pieces of all messages at once, from all peers: many that send to one host would fill the
- * queue of its link. */
-static uint32_t most(const struct msg_ep *ep, const struct msg_strip *s)
+/* Small pieces of so many messages at once, from all peers: many that send to one host would fill
+ * the queue of its link. */
+#define PARTS_MOST 16
+
+/* ... but two on each path, where a message has more of them. */
+static uint32_t most(const struct msg_strip *s)
 {
-	return stripe_window(&s->paths->conf, ep->line, s->msg.piece);
+	uint32_t two = 2 * s->paths->conf.batch;
+
+	return two > PARTS_MOST ? two : PARTS_MOST;
 }
 
 /* Whether this message has to wait for its turn. Shares are all posted at once. */
 static bool waits_turn(const struct msg_ep *ep, const struct msg_strip *s)
 {
 	return s->msg.piece && !s->part &&
-	       (ep->parts_out >= most(ep, s) || (!s->called && !list_empty(&ep->turns)));
+	       (ep->parts_out >= most(s) || (!s->called && !list_empty(&ep->turns)));
 }
 
 static struct msg_part *new_part(struct msg_ep *ep, struct msg_op *op)
@@ -348,8 +352,7 @@ void msg_stripe_call(struct msg_ep *ep)
 {
 	struct msg_strip *s;
 
-	while ((s = list_first(&ep->turns, struct msg_strip, turn)) &&
-	       ep->parts_out < most(ep, s)) {
+	while ((s = list_first(&ep->turns, struct msg_strip, turn)) && ep->parts_out < most(s)) {
 		list_del(&s->turn);
 		s->called = true;
 		msg_rdma_go_on(ep, s->op);

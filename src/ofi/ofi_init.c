@@ -92,7 +92,7 @@ static void read_striping(void)
 		OFI_WARN(CORE, "FI_WEFT_STRIPING: %s; messages are not divided\n", why);
 		return;
 	}
-	ofi_conf.stripe.least = stripe_least(0);
+	ofi_conf.stripe.least = ofi_conf.stripe.last = stripe_least(0);
 }
 
 static void read_tunables(void)

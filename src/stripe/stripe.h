@@ -51,6 +51,7 @@ struct stripe_conf {
 	double alpha;                   /* 0 … 1, how fast weights are learnt */
 	double fixed[STRIPE_PATHS_MAX]; /* the weights of `weighted` */
 	uint64_t least;                 /* the shortest piece that is worth its cost, in bytes */
+	uint64_t last;                  /* the same at the end of a message, where all meet */
 	/* What all paths together carry, in bytes per unit of time; 0: not known, so what was
 	 * seen counts. */
 	double line;
@@ -152,8 +153,6 @@ bool stripe_whole(const struct stripe_conf *c);
 
 /* The shortest piece that is worth its cost on a line of so many bytes per ns; 0: not known. */
 uint64_t stripe_least(double line);
-/* How many pieces of all messages of a host may be under way: what keeps its line busy. */
-uint32_t stripe_window(const struct stripe_conf *c, double line, uint64_t piece);
 
 /* now: of the same clock as below. */
 void stripe_begin(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,

@@ -24,7 +24,8 @@ static uint64_t shortest(const struct stripe_conf *c, const struct stripe_msg *m
 {
 	uint64_t s = m->piece / 4;
 
-	s = s > c->least ? s : c->least;
+	s = s > c->last ? s : c->last;
+	s = s < m->piece ? s : m->piece;
 	return s ? s : 1;
 }
 
@@ -66,23 +67,6 @@ uint64_t stripe_least(double line)
 	if (!(line > 0) || least > LEAST_MOST)
 		return LEAST_MOST;
 	return least < LEAST_LEAST ? LEAST_LEAST : (uint64_t)least;
-}
-
-/* Some hops that take a whole packet each before they pass it on. More than that waits in queues:
- * it fills them, is lost, and can not take another path any more. */
-#define WINDOW_NS    10000000
-#define WINDOW_LEAST 8
-#define WINDOW_MOST  16
-
-uint32_t stripe_window(const struct stripe_conf *c, double line, uint64_t piece)
-{
-	uint32_t most = STRIPE_OUTSTANDING * c->batch;
-	double pieces = line * WINDOW_NS / (double)(piece ? piece : 1);
-
-	most = most > WINDOW_MOST ? most : WINDOW_MOST;
-	if (!(line > 0) || pieces > most)
-		return most;
-	return pieces < WINDOW_LEAST ? WINDOW_LEAST : (uint32_t)pieces;
 }
 
 /* ---- giving out ---- */

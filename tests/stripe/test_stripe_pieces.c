@@ -461,24 +461,6 @@ static void test_least(void **state)
 	assert_true(stripe_least(0.025) == 7500);
 }
 
-/* So many are under way as fill a slow line, and two for each path of a fast one. */
-static void test_window(void **state)
-{
-	struct stripe_conf c;
-
-	(void)state;
-	assert_int_equal(stripe_parse(&c, "pull:12,6", NULL, 0), 0);
-	assert_int_equal(stripe_window(&c, 0, 16384), 16);
-	assert_int_equal(stripe_window(&c, 0.0015, 4096), 8);
-	assert_int_equal(stripe_window(&c, 0.0125, 10000), 12);
-	assert_int_equal(stripe_window(&c, 12.5, 16384), 16);
-	assert_int_equal(stripe_window(&c, 0.0015, 0), 15);
-	assert_int_equal(stripe_parse(&c, "pull:16", NULL, 0), 0);
-	assert_int_equal(stripe_window(&c, 0, 16384), 32);
-	assert_int_equal(stripe_window(&c, 0.0015, 4096), 8);
-	assert_int_equal(stripe_window(&c, 12.5, 16384), 32);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -488,7 +470,7 @@ int main(void)
 		cmocka_unit_test(test_pull_stale), cmocka_unit_test(test_hop),
 		cmocka_unit_test(test_late),       cmocka_unit_test(test_late_once),
 		cmocka_unit_test(test_sudden),     cmocka_unit_test(test_down),
-		cmocka_unit_test(test_least),      cmocka_unit_test(test_window),
+		cmocka_unit_test(test_least),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
