@@ -53,10 +53,11 @@ double stripe_remembered(const struct stripe_conf *c, const struct stripe_peer *
 
 /* ---- how much ---- */
 
-/* A piece costs about ten microseconds of both processors, a thirtieth of that. Where lines are
- * slow, shorter ones would be worth it, but for their headers; where they are fast, so many of the
- * longest go into a message that more would not be followed any better. */
-#define PIECE_NS    300000
+/* A piece costs some ten microseconds of both processors, in requests, acknowledgements and
+ * packets, and where many hosts share a processor, as in a lab, that is felt. So only lines on
+ * which a piece takes long have shorter ones: what is under way there can not take another path
+ * any more. Shorter than that, headers are felt, too. */
+#define PIECE_NS    2500000
 #define LEAST_LEAST 4096
 #define LEAST_MOST  16384
 

@@ -449,16 +449,16 @@ static void test_least(void **state)
 	(void)state;
 	assert_true(stripe_least(0) == 16384);
 	assert_true(stripe_least(-1) == 16384);
-	assert_true(stripe_least(0.0015) == 4096);
+	assert_true(stripe_least(0.0005) == 4096);
 	assert_true(stripe_least(12.5) == 16384);
-	for (double line = 0.001; line < 1; line *= 1.1) {
+	for (double line = 0.0001; line < 1; line *= 1.1) {
 		uint64_t least = stripe_least(line);
 
 		assert_true(least >= before);
 		before = least;
 	}
-	/* 200 Mbit/s: 25 MB/s for 0.3 ms */
-	assert_true(stripe_least(0.025) == 7500);
+	/* 20 Mbit/s: 2.5 MB/s for 2.5 ms */
+	assert_true(stripe_least(0.0025) == 6250);
 }
 
 int main(void)
