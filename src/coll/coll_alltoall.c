@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "coll_plan.h"
+#include "shm_copy.h"
 #include "util_clock.h"
 
 const uint8_t *coll_send_at(const struct coll_alltoall *a, uint32_t i)
@@ -45,12 +47,38 @@ static int pack_at(struct coll_alltoall *a, struct coll_scratch *s)
 	return ret;
 }
 
-static int stage(struct coll_alltoall *a, bool network)
+/* Whether others of this host can copy from where the program has what it sends: memory of a
+ * device, for example, can be read by nobody but ourselves. A buffer is one or the other. */
+static bool lendable(const struct coll_alltoall *a)
+{
+	const struct coll_comm *c = a->c;
+	struct coll_mail m = coll_mail_of(c);
+	struct iovec from[2] = {0}, to;
+	uint8_t ends[2];
+
+	for (uint32_t i = 0; i < c->size; i++) {
+		size_t len = coll_block_len(&a->send, i);
+		char *at = coll_block_at(&a->send, i);
+
+		if (i == c->rank || c->peer[i].host != c->host ||
+		    coll_mail_way(&m, len) != COLL_MAIL_FETCHED)
+			continue;
+		if (!from[0].iov_len)
+			from[0] = (struct iovec){at, 1};
+		from[1] = (struct iovec){at + len - 1, 1};
+	}
+	to = (struct iovec){ends, from[0].iov_len + from[1].iov_len};
+	return !shm_copy_from(getpid(), (struct shm_vec){&to, 1}, (struct shm_vec){from, 2});
+}
+
+/* network: other ranks' hosts are written to from there; lend: others of this host copy from it. */
+static int stage(struct coll_alltoall *a, bool network, bool lend)
 {
 	struct coll_scratch *s;
 	uint64_t len = 0;
 
-	if (a->send.type.plain && !a->in_place && !(network && coll_net_local()))
+	if (a->send.type.plain && !a->in_place && !(network && coll_net_local()) &&
+	    !(lend && !lendable(a)))
 		return 0;
 	for (uint32_t i = 0; i < a->c->size; i++)
 		len += coll_block_len(&a->send, i);
@@ -69,18 +97,13 @@ static enum coll_variant choose(const struct coll_comm *c, enum coll_op op)
 {
 	enum coll_variant v = c->variant[op];
 
-	if (v == COLL_AUTO)
-		v = COLL_PAP_DIRECT;
-	/* On one host, without a network. */
-	if (!c->net && (v == COLL_DIRECT || v == COLL_PAP_DIRECT))
-		v = op == COLL_ALLTOALL ? COLL_PAP_SHM_DIRECT : COLL_MPI;
-	return v;
+	return v == COLL_AUTO ? COLL_PAP_DIRECT : v;
 }
 
 static int go(struct coll_alltoall *a, enum coll_variant v)
 {
 	bool shm = v == COLL_SHM_DIRECT || v == COLL_PAP_SHM_DIRECT;
-	int ret = stage(a, !shm);
+	int ret = stage(a, !shm && a->c->hosts > 1, !shm);
 
 	if (!ret)
 		ret = shm ? coll_alltoall_shm(a, v == COLL_PAP_SHM_DIRECT)
@@ -167,7 +190,7 @@ static bool best(struct coll_alltoall *a, const struct coll_alltoall_args *args,
 	struct coll_job job = {
 		.op = COLL_ALLTOALL,
 		.bytes = coll_block_len(&a->recv, 0),
-		.can = 1u << COLL_PAP_SHM_DIRECT | (a->c->net ? 1u << COLL_PAP_DIRECT : 0),
+		.can = 1u << COLL_PAP_SHM_DIRECT | 1u << COLL_PAP_DIRECT,
 		.ours = ours,
 		.ours_arg = a,
 		.mpi = by_mpi,
