@@ -191,10 +191,6 @@ static int meet(struct coll_comm *c, const struct record *all)
 	for (int i = 0; i < COLL_OPS; i++)
 		c->variant[i] = all[0].variant[i] < COLL_VARIANTS ? all[0].variant[i] : COLL_MPI;
 	c->fetch = can_fetch(c, all);
-	/* Nobody knows all of its lengths, so there is nothing that all could choose by; and
-	 * without shared memory it loses where ranks share cores. */
-	if (c->variant[COLL_ALLTOALLV] == COLL_AUTO)
-		c->variant[COLL_ALLTOALLV] = COLL_MPI;
 	return ret;
 }
 
