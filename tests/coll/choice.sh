@@ -1,5 +1,6 @@
 #!/bin/bash
 # What is chosen automatically, as WEFT_COLL_STATS says it.
+: "${SOURCE:?the source tree}" "${BUILD:?the build tree}"
 # shellcheck source=tests/lab/lib.sh
 . "$SOURCE/tests/lab/lib.sh"
 program=$BUILD/tests/coll/openmpi/coll_check
