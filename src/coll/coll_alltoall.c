@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "coll_plan.h"
+#include "shm_copy.h"
 #include "util_clock.h"
 
 const uint8_t *coll_send_at(const struct coll_alltoall *a, uint32_t i)
@@ -45,12 +47,38 @@ static int pack_at(struct coll_alltoall *a, struct coll_scratch *s)
 	return ret;
 }
 
-static int stage(struct coll_alltoall *a, bool network)
+/* Whether others of this host can copy from where the program has what it sends: memory of a
+ * device, for example, can be read by nobody but ourselves. A buffer is one or the other. */
+static bool lendable(const struct coll_alltoall *a)
+{
+	const struct coll_comm *c = a->c;
+	struct coll_mail m = coll_mail_of(c);
+	struct iovec from[2] = {0}, to;
+	uint8_t ends[2];
+
+	for (uint32_t i = 0; i < c->size; i++) {
+		size_t len = coll_block_len(&a->send, i);
+		char *at = coll_block_at(&a->send, i);
+
+		if (i == c->rank || c->peer[i].host != c->host ||
+		    coll_mail_way(&m, len) != COLL_MAIL_FETCHED)
+			continue;
+		if (!from[0].iov_len)
+			from[0] = (struct iovec){at, 1};
+		from[1] = (struct iovec){at + len - 1, 1};
+	}
+	to = (struct iovec){ends, from[0].iov_len + from[1].iov_len};
+	return !shm_copy_from(getpid(), (struct shm_vec){&to, 1}, (struct shm_vec){from, 2});
+}
+
+/* network: other ranks' hosts are written to from there; lend: others of this host copy from it. */
+static int stage(struct coll_alltoall *a, bool network, bool lend)
 {
 	struct coll_scratch *s;
 	uint64_t len = 0;
 
-	if (a->send.type.plain && !a->in_place && !(network && coll_net_local()))
+	if (a->send.type.plain && !a->in_place && !(network && coll_net_local()) &&
+	    !(lend && !lendable(a)))
 		return 0;
 	for (uint32_t i = 0; i < a->c->size; i++)
 		len += coll_block_len(&a->send, i);
@@ -64,23 +92,10 @@ static int stage(struct coll_alltoall *a, bool network)
 
 /* ---- choice ---- */
 
-/* MPI_Alltoallv's lengths are not known to all, so there is nothing to choose by. */
-static enum coll_variant choose(const struct coll_comm *c, enum coll_op op)
-{
-	enum coll_variant v = c->variant[op];
-
-	if (v == COLL_AUTO)
-		v = COLL_PAP_DIRECT;
-	/* On one host, without a network. */
-	if (!c->net && (v == COLL_DIRECT || v == COLL_PAP_DIRECT))
-		v = op == COLL_ALLTOALL ? COLL_PAP_SHM_DIRECT : COLL_MPI;
-	return v;
-}
-
 static int go(struct coll_alltoall *a, enum coll_variant v)
 {
 	bool shm = v == COLL_SHM_DIRECT || v == COLL_PAP_SHM_DIRECT;
-	int ret = stage(a, !shm);
+	int ret = stage(a, !shm && a->c->hosts > 1, !shm);
 
 	if (!ret)
 		ret = shm ? coll_alltoall_shm(a, v == COLL_PAP_SHM_DIRECT)
@@ -114,12 +129,12 @@ static int fill(struct coll_alltoall *a, const struct coll_alltoall_args *args)
 	return coll_type_of(args->sendtype, &a->send.type);
 }
 
-static uint64_t sent_bytes(const struct coll_alltoall *a)
+static uint64_t bytes_of(const struct coll_alltoall *a, const struct coll_blocks *b)
 {
 	uint64_t n = 0;
 
 	for (uint32_t i = 0; i < a->c->size; i++)
-		n += coll_block_len(&a->send, i);
+		n += coll_block_len(b, i);
 	return n;
 }
 
@@ -128,7 +143,7 @@ static void count(struct coll_alltoall *a, enum coll_op op, enum coll_variant v,
 	struct coll_stats *s = &a->c->stats[op][v];
 
 	s->calls++;
-	s->bytes += sent_bytes(a);
+	s->bytes += bytes_of(a, &a->send);
 	s->ns += ns;
 }
 
@@ -157,17 +172,25 @@ static int by_mpi(const void *arg)
 {
 	const struct coll_alltoall_args *a = arg;
 
+	if (a->recvcounts)
+		return PMPI_Alltoallv(a->sendbuf, a->sendcounts, a->sdispls, a->sendtype,
+				      a->recvbuf, a->recvcounts, a->rdispls, a->recvtype, a->comm);
 	return PMPI_Alltoall(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
 			     a->recvtype, a->comm);
 }
 
-/* The unaware variants are there to be compared with; nothing speaks for them. */
-static bool best(struct coll_alltoall *a, const struct coll_alltoall_args *args, int *ret)
+/* The unaware variants are there to be compared with; nothing speaks for them. Lengths of
+ * MPI_Alltoallv are not known to all: one way is chosen for all of its calls, by what they take. */
+static bool best(struct coll_alltoall *a, enum coll_op op, const struct coll_alltoall_args *args,
+		 int *ret)
 {
+	bool v = op == COLL_ALLTOALLV;
 	struct coll_job job = {
-		.op = COLL_ALLTOALL,
-		.bytes = coll_block_len(&a->recv, 0),
-		.can = 1u << COLL_PAP_SHM_DIRECT | (a->c->net ? 1u << COLL_PAP_DIRECT : 0),
+		.op = op,
+		.bytes = v ? 0 : coll_block_len(&a->recv, 0),
+		.loose = v,
+		.own = v ? bytes_of(a, &a->send) + bytes_of(a, &a->recv) : 0,
+		.can = 1u << COLL_PAP_DIRECT | (v ? 0 : 1u << COLL_PAP_SHM_DIRECT),
 		.ours = ours,
 		.ours_arg = a,
 		.mpi = by_mpi,
@@ -186,15 +209,15 @@ bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *
 
 	if (!c || wrong(args, (int)c->size) || fill(&a, args))
 		return false;
-	v = choose(c, op);
+	v = c->variant[op];
 	if (v == COLL_MPI)
 		return false;
 	*ret = MPI_SUCCESS;
 	/* As much on every rank. */
 	if (op == COLL_ALLTOALL && !coll_block_len(&a.recv, 0))
 		return true;
-	if (op == COLL_ALLTOALL && c->variant[op] == COLL_AUTO)
-		return best(&a, args, ret);
+	if (v == COLL_AUTO)
+		return best(&a, op, args, ret);
 	start = util_now_ns();
 	if (atomic_load(&c->err) || go(&a, v))
 		*ret = coll_comm_error(args->comm, atomic_load(&c->err));

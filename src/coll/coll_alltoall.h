@@ -6,13 +6,14 @@
  * (MPI_IN_PLACE) is copied first.
  *
  *	coll_alltoall.c         blocks, choice, statistics
- *	coll_alltoall_direct.c  direct and pap_direct, over the network, for both operations
+ *	coll_alltoall_direct.c  direct and pap_direct, for both operations (coll_direct.h)
  *	coll_alltoall_shm.c     shm_direct and pap_shm_direct, for MPI_Alltoall
  */
 #ifndef WEFT_COLL_ALLTOALL_H
 #define WEFT_COLL_ALLTOALL_H
 
 #include "coll_comm.h"
+#include "coll_mail.h"
 #include "coll_type.h"
 
 struct coll_blocks {
@@ -52,6 +53,21 @@ const uint8_t *coll_send_at(const struct coll_alltoall *a, uint32_t i);
 /* Puts the bytes that have come from rank i where the program wants them; len must be the block's.
  */
 int coll_deliver(const struct coll_alltoall *a, uint32_t i, const uint8_t *bytes);
+
+/* Where in a host's shared memory, of two banks, is what its ranks send. */
+static inline uint64_t coll_gather_base(const struct coll_comm *c, uint32_t host, uint32_t bank)
+{
+	return (uint64_t)bank * c->shm_slot * c->size * coll_host_size(c, host);
+}
+
+/* How blocks go between ranks of this host, pair by pair. */
+static inline struct coll_mail coll_mail_of(const struct coll_comm *c)
+{
+	return (struct coll_mail){.ranks = c->shm.ranks,
+				  .slot = c->shm_slot * c->size / c->shm.ranks,
+				  .copy_max = c->copy_max,
+				  .fetch = c->fetch};
+}
 
 /* All return 0 or -errno. */
 int coll_alltoall_direct(struct coll_alltoall *a, bool aware);

@@ -33,18 +33,13 @@ struct shm_call {
 
 /* ---- where things are ---- */
 
-/* In a host's shared memory, of two banks each: what its ranks send, then what comes. Hosts with
- * more ranks have more of both. */
-static uint64_t gather_base(const struct coll_comm *c, uint32_t host, uint32_t bank)
-{
-	return (uint64_t)bank * c->shm_slot * c->size * coll_host_size(c, host);
-}
-
+/* In a host's shared memory, behind what its ranks send: what comes, of two banks. Hosts with more
+ * ranks have more of both. */
 static uint64_t block_base(const struct coll_comm *c, uint32_t host, uint32_t bank)
 {
 	uint64_t ranks = coll_host_size(c, host);
 
-	return gather_base(c, host, 2) + bank * c->shm_slot * (c->size - ranks) * ranks;
+	return coll_gather_base(c, host, 2) + bank * c->shm_slot * (c->size - ranks) * ranks;
 }
 
 /* What rank `local` of our host sends to the ranks of another, or of our own. */
@@ -54,7 +49,7 @@ static uint8_t *gather(const struct shm_call *s, uint32_t host, uint32_t local)
 	uint64_t index =
 		(uint64_t)s->here * c->first[host] + (uint64_t)local * coll_host_size(c, host);
 
-	return c->shm.data + gather_base(c, c->host, s->bank) + index * s->n;
+	return c->shm.data + coll_gather_base(c, c->host, s->bank) + index * s->n;
 }
 
 /* Where in `host` the block of the ranks of `from` is. */

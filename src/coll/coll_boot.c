@@ -16,7 +16,9 @@
 #include "coll_env.h"
 #include "coll_here.h"
 #include "coll_plan.h"
+#include "shm_copy.h"
 #include "util_log.h"
+#include "util_rand.h"
 
 /* What every rank tells every other. */
 struct record {
@@ -25,6 +27,8 @@ struct record {
 	uint64_t slot, copy_max;
 	uint32_t comm, ok;
 	uint32_t variant[COLL_OPS];
+	int64_t pid;
+	uint64_t secret_at, secret;
 };
 
 #define MEMORY_MAX (2u << 20) /* of a rank's banks */
@@ -142,6 +146,9 @@ static void fill(const struct coll_comm *c, struct record *r, int ok)
 	r->copy_max = coll_env()->copy_max;
 	r->mem = c->mem.key;
 	r->shm = c->shm_mem.key;
+	r->pid = getpid();
+	r->secret_at = (uintptr_t)&c->secret;
+	r->secret = c->secret;
 	for (int i = 0; i < COLL_OPS; i++)
 		r->variant[i] = coll_env()->choice.variant[i];
 	if (!c->net)
@@ -149,6 +156,19 @@ static void fill(const struct coll_comm *c, struct record *r, int ok)
 	r->ping = coll_net_ping_key();
 	if (!coll_net_name(r->name))
 		r->ok = 0;
+}
+
+/* Whether we can copy from the memory of the others of this host. */
+static bool can_fetch(struct coll_comm *c, const struct record *all)
+{
+	bool yes = coll_env()->fetch && c->secret;
+
+	for (uint32_t i = 0; i < c->size && yes; i++) {
+		c->peer[i].pid = (pid_t)all[i].pid;
+		if (i != c->rank && c->peer[i].host == c->host)
+			yes = !shm_copy_probe(c->peer[i].pid, all[i].secret_at, all[i].secret);
+	}
+	return yes;
 }
 
 static int meet(struct coll_comm *c, const struct record *all)
@@ -170,10 +190,7 @@ static int meet(struct coll_comm *c, const struct record *all)
 	c->copy_max = all[0].copy_max < c->slot ? all[0].copy_max : c->slot;
 	for (int i = 0; i < COLL_OPS; i++)
 		c->variant[i] = all[0].variant[i] < COLL_VARIANTS ? all[0].variant[i] : COLL_MPI;
-	/* Nobody knows all of its lengths, so there is nothing that all could choose by; and
-	 * without shared memory it loses where ranks share cores. */
-	if (c->variant[COLL_ALLTOALLV] == COLL_AUTO)
-		c->variant[COLL_ALLTOALLV] = COLL_MPI;
+	c->fetch = can_fetch(c, all);
 	return ret;
 }
 
@@ -207,6 +224,7 @@ static int open_parts(struct coll_comm *c, MPI_Comm node)
 		ret = open_memory(c);
 	all = open_shm(c, node, name);
 	ret = exchange(c, !ret && !all && (c->net || c->hosts == 1));
+	c->fetch = agree(c, c->fetch);
 	all = agree(c, !ret);
 	if (!c->peer[c->rank].local)
 		coll_shm_unlink(name);
@@ -220,6 +238,8 @@ int coll_boot(struct coll_comm *c, MPI_Comm comm)
 	int ret, size, rank;
 
 	c->shm.fd = -1;
+	if (util_random_key(&c->secret, sizeof(c->secret)))
+		c->secret = 0;
 	c->serial = atomic_fetch_add(&serial, 1);
 	PMPI_Comm_rank(comm, &rank);
 	PMPI_Comm_size(comm, &size);

@@ -78,6 +78,13 @@ void coll_chooser_init(struct coll_chooser *c, unsigned int allowed, const struc
 	plan(c);
 }
 
+/* In each round they begin with another: a program whose calls alternate must not have each of them
+ * done in one way. */
+static uint32_t first_of_round(const struct coll_chooser *c, uint32_t round)
+{
+	return ((c->agreed * COLL_TRIES + round + 1) * UINT32_C(2654435761)) >> 16;
+}
+
 /* Tries take turns, so that all ways meet the same weather, and come at the end of a period: until
  * then what is best is used. */
 enum coll_variant coll_chooser_next(const struct coll_chooser *c)
@@ -86,20 +93,23 @@ enum coll_variant coll_chooser_next(const struct coll_chooser *c)
 
 	if (!c->trying || c->calls < quiet)
 		return c->best;
-	turn = (c->calls - quiet) % n;
+	turn = c->calls - quiet;
+	turn = (turn % n + first_of_round(c, turn / n) % n) % n;
 	for (int v = 0; v < COLL_VARIANTS; v++)
 		if (to_try(c, &c->way[v]) && turn-- == 0)
 			return (enum coll_variant)v;
 	return c->best;
 }
 
-void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns)
+void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns, uint32_t kind)
 {
 	struct coll_tried *w = &c->way[v];
 
 	/* Only tries count: what was measured in between met other weather. */
-	if (c->trying && c->calls >= c->until - c->trying && w->count < COLL_TRIES)
+	if (c->trying && c->calls >= c->until - c->trying && w->count < COLL_TRIES) {
+		w->kind[w->count] = kind;
 		w->own[w->count++] = ns;
+	}
 	c->calls++;
 }
 
@@ -115,15 +125,55 @@ static int by_time(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* How often a way was tried in calls of a kind, and the median. */
+static uint32_t of_kind(const struct coll_tried *w, uint32_t kind, double *median)
+{
+	double own[COLL_TRIES] = {0};
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->count; i++)
+		if (w->kind[i] == kind)
+			own[n++] = w->own[i];
+	qsort(own, n, sizeof(*own), by_time);
+	*median = own[n / 2 < COLL_TRIES ? n / 2 : 0];
+	return n;
+}
+
+/* How many calls of a kind there were, if all ways that were tried have had some; or 0. */
+static uint32_t compared(const struct coll_chooser *c, uint32_t kind)
+{
+	uint32_t sum = 0;
+	double median;
+
+	for (int v = 0; v < COLL_VARIANTS; v++) {
+		uint32_t n = of_kind(&c->way[v], kind, &median);
+
+		if (c->way[v].count && !n)
+			return 0;
+		sum += n;
+	}
+	return sum;
+}
+
+/* Kinds count by how often they come. */
 void coll_chooser_report(const struct coll_chooser *c, double ns[COLL_VARIANTS])
 {
-	for (int v = 0; v < COLL_VARIANTS; v++) {
-		double own[COLL_TRIES];
+	double all = 0;
 
-		memcpy(own, c->way[v].own, sizeof(own));
-		qsort(own, c->way[v].count, sizeof(*own), by_time);
-		ns[v] = c->way[v].count ? own[c->way[v].count / 2] : 0;
+	memset(ns, 0, COLL_VARIANTS * sizeof(*ns));
+	for (uint32_t kind = 0; kind < COLL_CLASSES; kind++) {
+		uint32_t n = compared(c, kind);
+
+		all += n;
+		for (int v = 0; v < COLL_VARIANTS && n; v++) {
+			double median;
+
+			if (of_kind(&c->way[v], kind, &median))
+				ns[v] += n * median;
+		}
 	}
+	for (int v = 0; v < COLL_VARIANTS && all > 0; v++)
+		ns[v] /= all;
 }
 
 void coll_chooser_agree(struct coll_chooser *c, const double ns[COLL_VARIANTS])

@@ -17,6 +17,7 @@
 #define WEFT_COLL_COMM_H
 
 #include <mpi.h>
+#include <sys/types.h>
 
 #include "coll_bank.h"
 #include "coll_kinds.h"
@@ -30,6 +31,7 @@ struct coll_peer {
 	struct coll_key ping;
 	uint32_t comm;        /* its own number of this communicator */
 	uint32_t host, local; /* agreed */
+	pid_t pid;            /* of one of this host, if fetch */
 	atomic_bool dead;
 };
 
@@ -62,6 +64,8 @@ struct coll_comm {
 	struct coll_shm shm;
 	size_t vector;   /* bytes of a vector in shared memory; agreed */
 	size_t shm_slot; /* bytes of a pair in shared memory; agreed */
+	bool fetch;      /* ranks of a host can copy from each other's memory; agreed */
+	uint64_t secret; /* that peers look for in ours to see whether they can */
 
 	uint8_t *memory; /* two banks of `size` slots, advertisements to us, and by us */
 	size_t memory_len;

@@ -7,6 +7,7 @@ enum {
 	TUNE_CHOICE,
 	TUNE_PROVIDER,
 	TUNE_COPY_MAX,
+	TUNE_FETCH,
 	TUNE_STATS,
 	TUNE_TOPOLOGY,
 };
@@ -40,6 +41,13 @@ const struct util_tunable coll_tunables[] = {
 			   .help = "The longest message, of a pair of ranks, that is received into "
 				   "memory of the library's and copied; 0: none. Longer ones are "
 				   "written to where the program wants them."},
+	[TUNE_FETCH] = {.name = "WEFT_COLL_FETCH",
+			.type = UTIL_TUNE_BOOL,
+			.def = "yes",
+			.help = "Whether ranks of one host copy longer messages straight from each "
+				"other's memory, where the system lets them; otherwise these go "
+				"through shared memory in parts. Of all ranks of a communicator, "
+				"or of none."},
 	[TUNE_STATS] = {.name = "WEFT_COLL_STATS",
 			.type = UTIL_TUNE_BOOL,
 			.def = "no",
@@ -63,6 +71,7 @@ static void read_all(void)
 			  sizeof(why));
 	env.provider = util_tune_str(&coll_tunables[TUNE_PROVIDER]);
 	env.copy_max = util_tune_uint(&coll_tunables[TUNE_COPY_MAX]);
+	env.fetch = util_tune_bool(&coll_tunables[TUNE_FETCH]);
 	env.topology = util_tune_str(&coll_tunables[TUNE_TOPOLOGY]);
 	env.stats = util_tune_bool(&coll_tunables[TUNE_STATS]);
 }

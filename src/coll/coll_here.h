@@ -20,6 +20,7 @@ enum {
 	COLL_WORD_DONE = 6,  /* of the first: the result is there */
 	COLL_WORD_WHERE = 8, /* of the first: in which vector */
 	COLL_WORD_CAME = 10, /* when, in units of 16 ns */
+	COLL_WORD_LENT = 12, /* how many still have to copy from its own memory */
 };
 
 /* The vector of a rank is that of its number on the host, so there is room for other uses; that of

@@ -62,16 +62,41 @@ static double alltoall_shm(const struct frame *f)
 	return copied + sent + (f->H > 1 ? f->c->L : 0) + 3 * meet(f);
 }
 
-/* What MPIs do: blocks of many in few rounds, or each by itself, whatever is faster. */
-static double alltoall_mpi(const struct frame *f)
+/* What MPIs do: so many rounds, in each a message of so many blocks. */
+static double rounds_mpi(const struct frame *f, double rounds, double blocks, bool waits)
 {
 	bool net = f->H > 1;
 	double o = net ? 2 * f->c->o : 2 * f->c->flag, L = net ? f->c->L : meet(f);
 	double G = net ? f->p * f->c->G : 2 * f->busy * f->c->copy;
-	double bruck = rounds_of(f->P) * (f->busy * o + L + f->P / 2 * f->bytes * G);
-	double pairs = (f->P - 1) * (f->busy * o + f->bytes * G) + L;
 
-	return smaller(bruck, pairs);
+	return rounds * (f->busy * o + blocks * f->bytes * G) + (waits ? rounds : 1) * L;
+}
+
+/* Each block by itself. */
+static double pairs_mpi(const struct frame *f)
+{
+	return rounds_mpi(f, f->P - 1, 1, false);
+}
+
+/* Or blocks of many in few rounds, whatever is faster. */
+static double alltoall_mpi(const struct frame *f)
+{
+	return smaller(rounds_mpi(f, rounds_of(f->P), f->P / 2, true), pairs_mpi(f));
+}
+
+/* Nobody knows the lengths of others, so nothing can be put together. */
+static double predict_alltoallv(const struct frame *f, enum coll_variant v)
+{
+	switch (v) {
+	case COLL_MPI:
+		return pairs_mpi(f);
+	case COLL_DIRECT:
+		return alltoall_direct(f);
+	case COLL_PAP_DIRECT:
+		return aware(f, alltoall_direct(f));
+	default:
+		return INFINITY;
+	}
 }
 
 static double predict_alltoall(const struct frame *f, enum coll_variant v)
@@ -180,8 +205,9 @@ double coll_model_predict(const struct coll_cost *cost, const struct coll_shape 
 	f.at_once = smaller(f.p, cores);
 	f.busy = f.p / f.at_once;
 	switch (op) {
-	case COLL_ALLTOALL:
 	case COLL_ALLTOALLV:
+		return predict_alltoallv(&f, v);
+	case COLL_ALLTOALL:
 		return predict_alltoall(&f, v);
 	case COLL_ALLREDUCE:
 	case COLL_REDUCE_SCATTER:

@@ -13,12 +13,16 @@
  *
  *	v = coll_chooser_next(c);
  *	… the call, taking t …
- *	coll_chooser_note(c, v, t);
+ *	coll_chooser_note(c, v, t, kind);
  *	if (coll_chooser_due(c)) {
  *		coll_chooser_report(c, times);
  *		… times = mean over all ranks of times …
  *		coll_chooser_agree(c, times);
  *	}
+ *
+ * Where calls are unlike each other and a rank only knows its own part, as of MPI_Alltoallv, it
+ *says of what kind each was for itself, and ways are compared by what they took for calls of one
+ *kind.
  *
  * Pure: no clock, no state but the struct.
  */
@@ -76,6 +80,7 @@ struct coll_tried {
 	double predicted;
 	double agreed;          /* mean of all ranks, ns; 0: not yet */
 	double own[COLL_TRIES]; /* this rank's, since all agreed last */
+	uint32_t kind[COLL_TRIES];
 	uint32_t count;
 };
 
@@ -93,9 +98,10 @@ struct coll_chooser {
 void coll_chooser_init(struct coll_chooser *c, unsigned int allowed, const struct coll_cost *cost,
 		       const struct coll_shape *shape, enum coll_op op, size_t bytes);
 enum coll_variant coll_chooser_next(const struct coll_chooser *c);
-void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns);
+/* kind: below COLL_CLASSES; need not be the same on all ranks. */
+void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns, uint32_t kind);
 bool coll_chooser_due(const struct coll_chooser *c);
-/* 0 for what was not tried. */
+/* 0 for what was not tried; and for all, if no two ways were tried in calls of one kind. */
 void coll_chooser_report(const struct coll_chooser *c, double ns[COLL_VARIANTS]);
 void coll_chooser_agree(struct coll_chooser *c, const double ns[COLL_VARIANTS]);
 

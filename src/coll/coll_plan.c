@@ -186,6 +186,9 @@ static enum coll_variant choose(struct coll_comm *c, const struct coll_job *job)
 	if (!p->used[job->op][class])
 		coll_chooser_init(ch, job->can | 1u << COLL_MPI, &p->cost, &p->shape, job->op,
 				  job->bytes);
+	/* Predicted for no size at all: only what was measured speaks against the MPI's own. */
+	if (!p->used[job->op][class] && job->loose)
+		ch->best = COLL_MPI;
 	p->used[job->op][class] = true;
 	return coll_chooser_next(ch);
 }
@@ -207,8 +210,21 @@ static int agree(struct coll_comm *c, struct coll_chooser *ch)
 	return 0;
 }
 
-/* Every rank comes here after the same calls, with the same state but for its times. What ways are
- * compared by is the time after the last arrival on this host: the rest is nobody's fault. */
+/* What ways are compared by: the time after the last arrival on this host, since the rest is
+ * nobody's fault; but all of it where one of them would not have waited. */
+static double counts(struct coll_comm *c, const struct coll_job *job, uint64_t began, uint64_t now)
+{
+	struct coll_plan *p = c->plan;
+	struct coll_arrivals a;
+
+	if (job->loose)
+		return (double)(now - began);
+	a = coll_here_arrivals(c, p->calls, now);
+	p->spread += (a.spread - p->spread) / 16;
+	return a.since;
+}
+
+/* Every rank comes here after the same calls, with the same state but for its times. */
 static void took(struct coll_comm *c, const struct coll_job *job, enum coll_variant v,
 		 uint64_t began)
 {
@@ -216,15 +232,14 @@ static void took(struct coll_comm *c, const struct coll_job *job, enum coll_vari
 	struct coll_chooser *ch = &p->chooser[job->op][coll_model_class(job->bytes)];
 	struct coll_stats *s = &c->stats[job->op][v];
 	uint64_t now = util_now_ns();
-	struct coll_arrivals a = coll_here_arrivals(c, p->calls, now);
+	double ns = counts(c, job, began, now);
 
 	s->calls++;
-	s->bytes += job->bytes;
+	s->bytes += job->loose ? job->own : job->bytes;
 	s->ns += now - began;
-	p->spread += (a.spread - p->spread) / 16;
 	if (c->variant[job->op] != COLL_AUTO)
 		return;
-	coll_chooser_note(ch, v, a.since > 1 ? a.since : 1);
+	coll_chooser_note(ch, v, ns > 1 ? ns : 1, coll_model_class(job->own));
 	if (coll_chooser_due(ch) && agree(c, ch))
 		atomic_store(&c->err, -EIO);
 }
@@ -255,7 +270,9 @@ bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *jo
 	if (v == COLL_AUTO)
 		v = choose(c, job);
 	began = util_now_ns();
-	coll_here_came(c, ++c->plan->calls, began);
+	/* Two of these are kept, which is enough as long as nobody leaves before all have come. */
+	if (!job->loose)
+		coll_here_came(c, ++c->plan->calls, began);
 	*ret = v == COLL_MPI ? job->mpi(job->mpi_arg) : MPI_SUCCESS;
 	if (v != COLL_MPI && ours(c, job, v))
 		*ret = coll_comm_error(comm, atomic_load(&c->err));
@@ -269,8 +286,13 @@ bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *jo
 
 static void say_chooser(enum coll_op op, uint32_t class, const struct coll_chooser *ch)
 {
-	fprintf(stderr, "weft-coll:   %s below %llu bytes: %s", coll_op_names[op],
-		(unsigned long long)coll_model_class_end(class), coll_variant_names[ch->best]);
+	char size[32] = "of any size";
+
+	if (op != COLL_ALLTOALLV)
+		snprintf(size, sizeof(size), "below %llu bytes",
+			 (unsigned long long)coll_model_class_end(class));
+	fprintf(stderr, "weft-coll:   %s %s: %s", coll_op_names[op], size,
+		coll_variant_names[ch->best]);
 	for (int v = 0; v < COLL_VARIANTS; v++)
 		if (ch->way[v].candidate)
 			fprintf(stderr, "; %s predicted %.1f, measured %.1f us",

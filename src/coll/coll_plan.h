@@ -28,11 +28,12 @@ struct coll_plan {
 
 void coll_plan_end(struct coll_comm *c);
 
-/* An operation that nobody leaves before all have come, with all that decides how it is done: that
- * must be the same on every rank. */
+/* An operation, with all that decides how it is done: that must be the same on every rank. */
 struct coll_job {
 	enum coll_op op;
 	size_t bytes;
+	bool loose;   /* ranks may leave before all have come, if the MPI does it */
+	uint64_t own; /* of a loose one: bytes of this rank, which need not be those of others */
 	unsigned int
 		can; /* a bit for each variant of ours that would do; 0: only if it is forced */
 	int (*ours)(void *arg, enum coll_variant v); /* 0 or -errno */

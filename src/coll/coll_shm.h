@@ -61,6 +61,8 @@ static inline _Atomic uint32_t *coll_shm_done(const struct coll_shm *s, uint32_t
 	return &s->done[bank * s->hosts + host];
 }
 
+/* Wakes those who sleep: something that they wait for may have changed. */
+void coll_shm_event(struct coll_shm *s);
 /* Sets a flag, after all that was written before, and wakes those who sleep. */
 void coll_shm_set(struct coll_shm *s, _Atomic uint32_t *flag, uint32_t value);
 

@@ -27,6 +27,7 @@ if [ "$mpi" = openmpi ]; then
 	killed pap_shm_direct 4
 	killed pap_direct 4
 	killed direct 100000
+	WEFT_COLL_FETCH=no killed pap_direct 100000
 	killed allreduce=tree 4
 	killed barrier=dissem 4
 fi

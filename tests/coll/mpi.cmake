@@ -37,7 +37,7 @@ weft_coll_test(own.threads openmpi host 3 threads 1)
 weft_coll_test(own.check mpich host 2 check 0.3)
 weft_coll_test(own.threads mpich host 2 threads 1)
 
-foreach(name wrong fft)
+foreach(name wrong fft choice)
   add_test(NAME coll.${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${name}.sh)
   set_tests_properties(coll.${name} PROPERTIES
     LABELS "plain;mpi" TIMEOUT 120 SKIP_RETURN_CODE 77

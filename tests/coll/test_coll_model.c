@@ -153,7 +153,7 @@ static void calls(struct world *w, uint32_t n)
 
 		for (int i = 0; i < RANKS; i++) {
 			assert_int_equal(coll_chooser_next(&w->c[i]), v);
-			coll_chooser_note(&w->c[i], v, measured(w, v));
+			coll_chooser_note(&w->c[i], v, measured(w, v), 0);
 		}
 		w->spent += w->takes[v];
 		due = coll_chooser_due(&w->c[0]);
@@ -233,12 +233,67 @@ static void test_far_ones_are_not_tried(void **state)
 	coll_chooser_init(&c, 1u << COLL_MPI, typical, &s, COLL_BARRIER, 0);
 	for (int i = 0; i < 1000; i++) {
 		assert_int_equal(coll_chooser_next(&c), COLL_MPI);
-		coll_chooser_note(&c, COLL_MPI, 1);
+		coll_chooser_note(&c, COLL_MPI, 1, 0);
 		assert_false(coll_chooser_due(&c));
 	}
 	/* None is allowed that is known: the MPI's. */
 	coll_chooser_init(&c, 0, typical, &s, COLL_BARRIER, 0);
 	assert_int_equal(coll_chooser_next(&c), COLL_MPI);
+}
+
+/* MPI_Alltoallv: calls of two kinds, one of which takes a hundred times as long, alternate in some
+ * pattern. The way that is faster for both is found in all of them. */
+static void test_kinds(void **state)
+{
+	static const char *const patterns[] = {"AB",  "BA",    "AABB", "ABBA",
+					       "AAB", "ABBBB", "A",    "BAAAAAAA"};
+	struct coll_shape s = shape_of(1, 16);
+
+	(void)state;
+	for (size_t p = 0; p < sizeof(patterns) / sizeof(*patterns); p++) {
+		for (int better = 0; better < 2; better++) {
+			struct coll_chooser c;
+			double ns[COLL_VARIANTS];
+
+			coll_chooser_init(&c, 1u << COLL_MPI | 1u << COLL_PAP_DIRECT, typical, &s,
+					  COLL_ALLTOALLV, 0);
+			assert_true(c.way[COLL_MPI].candidate && c.way[COLL_PAP_DIRECT].candidate);
+			for (int i = 0; i < 3000; i++) {
+				enum coll_variant v = coll_chooser_next(&c);
+				uint32_t kind = patterns[p][(size_t)i % strlen(patterns[p])] == 'B';
+				double t = kind ? 1e6 : 1e4;
+
+				coll_chooser_note(&c, v, (v == COLL_MPI) == better ? t : 1.5 * t,
+						  kind);
+				if (!coll_chooser_due(&c))
+					continue;
+				coll_chooser_report(&c, ns);
+				assert_true((ns[COLL_MPI] > 0) == (ns[COLL_PAP_DIRECT] > 0));
+				coll_chooser_agree(&c, ns);
+			}
+			assert_int_equal(c.best, better ? COLL_MPI : COLL_PAP_DIRECT);
+		}
+	}
+}
+
+/* Calls that have nothing in common say nothing. */
+static void test_nothing_in_common(void **state)
+{
+	struct coll_shape s = shape_of(1, 16);
+	struct coll_chooser c;
+	double ns[COLL_VARIANTS];
+
+	(void)state;
+	coll_chooser_init(&c, 1u << COLL_MPI | 1u << COLL_PAP_DIRECT, typical, &s, COLL_ALLTOALLV,
+			  0);
+	while (!coll_chooser_due(&c)) {
+		enum coll_variant v = coll_chooser_next(&c);
+
+		coll_chooser_note(&c, v, 1e5, v == COLL_MPI);
+	}
+	coll_chooser_report(&c, ns);
+	for (int v = 0; v < COLL_VARIANTS; v++)
+		assert_true(ns[v] == 0);
 }
 
 /* Times from nowhere: no harm, and still the same choice. */
@@ -255,7 +310,7 @@ static void test_strange_times(void **state)
 		double ns[COLL_VARIANTS];
 
 		assert_true(v > COLL_AUTO && v < COLL_VARIANTS && c.way[v].candidate);
-		coll_chooser_note(&c, v, strange[i % 5]);
+		coll_chooser_note(&c, v, strange[i % 5], 0);
 		if (!coll_chooser_due(&c))
 			continue;
 		for (int k = 0; k < COLL_VARIANTS; k++)
@@ -275,6 +330,8 @@ int main(void)
 		cmocka_unit_test(test_adapts),
 		cmocka_unit_test(test_stays),
 		cmocka_unit_test(test_far_ones_are_not_tried),
+		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_nothing_in_common),
 		cmocka_unit_test(test_strange_times),
 	};
 
