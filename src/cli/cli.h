@@ -31,6 +31,7 @@ struct cli_command {
 
 extern const struct cli_command cli_commands[]; /* ends with a NULL name */
 
+int cli_bench(int argc, char **argv);
 int cli_verbs(int argc, char **argv);
 int cli_env(int argc, char **argv);
 int cli_info(int argc, char **argv);

@@ -11,6 +11,7 @@ const struct cli_command cli_commands[] = {
 	{"lab", "build virtual clusters: fat trees of network namespaces", cli_lab},
 	{"run", "start an MPI program, on a lab or locally", cli_run},
 	{"fabric", "fat trees: routes, rank orders, hot spots, simulation", cli_fabric},
+	{"bench", "measure MPI stacks, one beside the other", cli_bench},
 	{"paths", "watch which paths divided messages take, live", cli_paths_watch},
 	{"info", "show devices, libraries, tunables and what is missing", cli_info},
 	{"help", "explain a command", cli_help},
