@@ -20,6 +20,10 @@ static const char help_tail[] =
 	"  -l, --list  what can be measured, and on which stacks\n"
 	"  -h, --help  this text; 'weft bench COMMAND --help' explains a command\n"
 	"\n"
+	"Examples:\n"
+	"  weft bench mpi latency bw --quick\n"
+	"  weft bench mpi latency --compare weft,tcp\n"
+	"\n"
 	"Manual page: weft-bench(1).\n";
 
 static const struct cli_command commands[] = {
