@@ -319,13 +319,14 @@ static void print_series(const struct bench *b, const struct bench_mpi_kind *k,
 		key = bench_result_param(s, k->keys[i], number);
 		printf(i ? " %-14s" : "%-10s", key ? key : "-");
 	}
-	printf(" %-12s %5zu %11.2f", stack, sum.n, sum.median);
+	printf(" %-12s %5zu ", stack, sum.n);
+	printf(sum.n ? "%11.2f" : "          -", sum.median);
 	if (isfinite(sum.ci.lo))
 		printf(" [%.2f..%.2f]", sum.ci.lo, sum.ci.hi);
 	for (int i = 1; i < b->stacks && !strcmp(stack, b->stack[0].name); i++) {
 		const struct bench_result_series *other = same_row(b, s, b->stack[i].name);
 
-		if (other)
+		if (other && sum.n)
 			print_verdict(s, other, b->stack[i].name);
 	}
 	putchar('\n');

@@ -43,6 +43,11 @@ for signal in TERM KILL; do
 	[ ! -e "$tmp/k.json.part" ] || [ $signal = KILL ] || fail "half a file is left"
 done
 
+# Without a delay nothing is asked of progress: there is no value, and no number is made of it.
+timeout 60 "$script" bench mpi progress --compare stock -T 5 -- -m 64K -i 2 >"$tmp/out" 2>"$tmp/err" ||
+	fail "progress: exit status $?"
+[ "$(grep -Ec '^65536 .* 0 +stock +0 +-$' "$tmp/out")" -eq 4 ] || fail "progress: not four rows without a value"
+
 timeout 20 "$script" bench mpi latency -p --compare weft-off,tcp >"$tmp/out" || fail "--print"
 grep -q '^FI_WEFT_SPECULATE=no WEFT_PROGRESS=off .*latency' "$tmp/out" || fail "--print: no variables"
 grep -q -- '--mca btl tcp,self' "$tmp/out" || fail "--print: no launcher's options"
