@@ -27,7 +27,8 @@ static struct ibv_context *open_by_name(const char *name)
 			ctx = ibv_open_device(list[i]);
 	if (!ctx)
 		fprintf(stderr, "%s: cannot open verbs device %s: %s\n",
-			program_invocation_short_name, name ? name : "(first)", errno ? strerror(errno) : "not found");
+			program_invocation_short_name, name ? name : "(first)",
+			errno ? strerror(errno) : "not found");
 	ibv_free_device_list(list);
 	return ctx;
 }
@@ -49,8 +50,8 @@ struct bench_dev *bench_dev_open(struct bench_env *env)
 	    ibv_query_port(dev->ctx, port, &dev->port) ||
 	    ibv_query_gid(dev->ctx, port, env->gid_index, &dev->gid)) {
 		fprintf(stderr, "%s: %s: port %u or GID index %d cannot be used: %s\n",
-			program_invocation_short_name, ibv_get_device_name(dev->ctx->device), port, env->gid_index,
-			strerror(errno));
+			program_invocation_short_name, ibv_get_device_name(dev->ctx->device), port,
+			env->gid_index, strerror(errno));
 		bench_dev_close(dev);
 		return NULL;
 	}

@@ -27,7 +27,8 @@ static json_t *report(struct bench_reg *r, const struct bench_opts *opts)
 	return row;
 }
 
-static int measure(struct bench_reg *r, const struct bench_opts *opts, uint64_t deadline, json_t *rows)
+static int measure(struct bench_reg *r, const struct bench_opts *opts, uint64_t deadline,
+		   json_t *rows)
 {
 	size_t n = bench_reg_times(opts->rounds, r->size);
 	int ret = bench_reg_make(r, n);

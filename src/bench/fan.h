@@ -94,7 +94,7 @@ struct fan_req {
 };
 
 #define FAN_RECV   (1ull << 63) /* a receive's wr_id: that, and the slot */
-#define FAN_OF(id) ((unsigned int)((id) & 0xffff))
+#define FAN_OF(id) ((unsigned int)((id)&0xffff))
 
 static inline char *fan_msg(const struct fan_node *node, unsigned int slot)
 {

@@ -216,7 +216,8 @@ int fan_node_join(struct fan_node *node, struct bench_ctl *ctl, unsigned int fir
 {
 	while (n) {
 		unsigned int now = n < SWAP_BATCH ? n : SWAP_BATCH;
-		uint32_t mine = htobe32((uint32_t)join_batch(node, ctl, first, stride, now)), theirs;
+		uint32_t mine = htobe32((uint32_t)join_batch(node, ctl, first, stride, now)),
+			 theirs;
 		int ret = bench_ctl_swap(ctl, &mine, &theirs, sizeof(mine));
 
 		if (ret || mine || theirs)

@@ -32,6 +32,6 @@ int fan_opts_parse(struct fan_opts *o, int argc, char **argv);
 uint64_t fan_most(const uint64_t *list, size_t n);
 
 __attribute__((format(printf, 2, 3))) void fan_progress(const struct fan_opts *o, const char *fmt,
-							 ...);
+							...);
 
 #endif

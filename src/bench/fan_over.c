@@ -8,15 +8,15 @@
 #include "bench_time.h"
 #include "fan_out.h"
 
-#define MANY      8 /* messages whose completions wait in the CQ: twice as many of them */
-#define FILL_US   2000
-#define GIVE_UP   (2 * BENCH_S)
-#define EMPTY     64
+#define MANY    8 /* messages whose completions wait in the CQ: twice as many of them */
+#define FILL_US 2000
+#define GIVE_UP (2 * BENCH_S)
+#define EMPTY   64
 
 enum what { CLOCK, POST_SEND, POST_RECV, POLL_EMPTY, POLL_ONE, POLL_FULL, WHATS };
 
-static const char *const names[] = {"clock", "post_send", "post_recv", "poll_empty", "poll_one",
-				    "poll_full"};
+static const char *const names[] = {"clock",      "post_send", "post_recv",
+				    "poll_empty", "poll_one",  "poll_full"};
 
 struct over {
 	struct fan_root *root;
@@ -151,9 +151,9 @@ static int measure(struct over *v, struct fan_out *out, const struct fan_type *t
 	int ret = 0, err;
 
 	for (int i = 0; i < WHATS; i++)
-		v->s[i] = bench_result_series(out->result, names[i], "us", false,
-					      json_pack("{s:s, s:I}", "type", type->name, "size",
-							(json_int_t)size));
+		v->s[i] = bench_result_series(
+			out->result, names[i], "us", false,
+			json_pack("{s:s, s:I}", "type", type->name, "size", (json_int_t)size));
 	for (uint64_t pass = 0; pass < o->passes && !ret; pass++) {
 		ret = fan_root_begin(v->root, &step);
 		if (!ret)
@@ -187,7 +187,8 @@ int fan_overhead(struct fan_root *root, struct fan_out *out)
 		fan_progress(o, "%s", o->types[i]->name);
 		ret = fan_root_open(root, o->types[i], 1, room < limit ? room : limit);
 		if (ret == -EOPNOTSUPP) {
-			fprintf(stderr, "weft bench verbs: %s: this device has no such queue pairs\n",
+			fprintf(stderr,
+				"weft bench verbs: %s: this device has no such queue pairs\n",
 				o->types[i]->name);
 			ret = 0;
 			continue;

@@ -11,7 +11,7 @@
 
 #define ROOT_GONE_MS (600 * 1000)
 #define STEP_MS      120000
-#define CHECK_EVERY  1024 /* empty polls between two looks at the control connection */
+#define CHECK_EVERY  1024         /* empty polls between two looks at the control connection */
 #define SPIN_NS      (100 * 1000) /* sleepy peers: how long one waits before it sleeps */
 #define NAP_US       20
 
@@ -275,8 +275,8 @@ static int on_step(struct peer *p, const struct bench_msg *msg)
 
 	p->rounds = msg->arg[3];
 	if (!ready.status)
-		ready.status = fan_node_prepare(&p->node, mode, msg->arg[1],
-						(unsigned int)msg->arg[2]);
+		ready.status =
+			fan_node_prepare(&p->node, mode, msg->arg[1], (unsigned int)msg->arg[2]);
 	if (!ready.status && mode == FAN_STAGE2) {
 		p->time = calloc(p->rounds * p->node.active + 1, sizeof(*p->time));
 		ready.status = p->time ? 0 : -ENOMEM;

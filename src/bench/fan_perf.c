@@ -24,8 +24,7 @@ static int list_types(void)
 {
 	for (const struct fan_type *t = fan_types; t->name; t++)
 		printf("%-10s %s %-10s  %s%s\n", t->name, fan_service_name(t->service),
-		       fan_func_name(t->func), t->why ? "none: " : "",
-		       t->why ? t->why : t->how);
+		       fan_func_name(t->func), t->why ? "none: " : "", t->why ? t->why : t->how);
 	return 0;
 }
 

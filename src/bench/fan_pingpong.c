@@ -15,7 +15,8 @@ struct plan {
 	size_t n, room;
 };
 
-static int add(struct plan *p, const struct fan_type *type, size_t size, unsigned int n, bool stage2)
+static int add(struct plan *p, const struct fan_type *type, size_t size, unsigned int n,
+	       bool stage2)
 {
 	struct fan_cell *more;
 
@@ -90,7 +91,8 @@ static int measure_type(struct plan *p, const struct fan_type *type)
 	ret = fan_root_open(p->root, type, most, largest);
 	if (ret) {
 		fprintf(stderr, "weft bench verbs: %s: %s\n", type->name,
-			ret == -EOPNOTSUPP ? "this device has no such queue pairs" : strerror(-ret));
+			ret == -EOPNOTSUPP ? "this device has no such queue pairs"
+					   : strerror(-ret));
 		/* What the device has not is no failure of the measurement. */
 		while (p->n > from)
 			fan_cell_free(&p->cell[--p->n]);
@@ -110,9 +112,8 @@ static int measure_type(struct plan *p, const struct fan_type *type)
 
 int fan_pingpong(struct fan_root *root, struct fan_out *out)
 {
-	struct plan p = {.root = root,
-			 .out = out,
-			 .deadline = bench_now() + out->o->max_seconds * BENCH_S};
+	struct plan p = {
+		.root = root, .out = out, .deadline = bench_now() + out->o->max_seconds * BENCH_S};
 	int ret = 0, err;
 
 	if (out->table)

@@ -323,8 +323,8 @@ int fan_root_finish(struct fan_root *root, uint64_t *bytes, uint64_t *msgs)
 		if (root->share[k])
 			bench_ctl_send(&root->ctl[k], &done);
 	for (unsigned int k = 0; k < root->procs; k++) {
-		int err = root->share[k] ? bench_ctl_expect(&root->ctl[k], BENCH_OP_RESULT,
-							    &result, REPLY_MS)
+		int err = root->share[k] ? bench_ctl_expect(&root->ctl[k], BENCH_OP_RESULT, &result,
+							    REPLY_MS)
 					 : 0;
 
 		if (!ret)
