@@ -16,6 +16,10 @@ static const char help_tail[] =
 	"Options:\n"
 	"  -h, --help  this text; 'weft bench COMMAND --help' explains a command\n"
 	"\n"
+	"Examples:\n"
+	"  weft bench verbs list\n"
+	"  weft bench verbs pingpong --quick --json out.json\n"
+	"\n"
 	"Manual page: weft-bench(1).\n";
 
 static const struct cli_command commands[] = {
