@@ -31,7 +31,6 @@ struct cli_command {
 
 extern const struct cli_command cli_commands[]; /* ends with a NULL name */
 
-int cli_bench(int argc, char **argv);
 int cli_verbs(int argc, char **argv);
 int cli_env(int argc, char **argv);
 int cli_info(int argc, char **argv);
@@ -39,6 +38,7 @@ int cli_lab(int argc, char **argv);
 int cli_fabric(int argc, char **argv);
 int cli_paths_watch(int argc, char **argv);
 int cli_run(int argc, char **argv);
+int cli_bench(int argc, char **argv);
 int cli_help(int argc, char **argv);
 
 /* One sentence on standard error, prefixed "weft: " or "weft COMMAND: " for the

@@ -23,11 +23,15 @@ static const char help_tail[] =
 	"Examples:\n"
 	"  weft bench mpi latency bw --quick\n"
 	"  weft bench mpi latency --compare weft,tcp\n"
+	"  weft bench verbs list\n"
+	"  weft bench verbs pingpong --quick --json out.json\n"
 	"\n"
 	"Manual page: weft-bench(1).\n";
 
 static const struct cli_command commands[] = {
 	{"mpi", "MPI: latency, bandwidth, overlap, progress, collectives, ...", cli_bench_mpi},
+	{"verbs", "verbs devices: 1:n n:1 ping-pong, connections, overhead, registration",
+	 cli_bench_verbs},
 	{0},
 };
 
@@ -38,6 +42,7 @@ static int list(void)
 		printf("  %-14s %s [%s]\n", k->name, k->summary, k->unit);
 	puts("\nStacks, for --compare:");
 	bench_stack_list();
+	puts("\nOf verbs devices: see 'weft bench verbs list'.");
 	return cli_finish(CLI_OK);
 }
 

@@ -1,9 +1,10 @@
 /* weft bench: what its parts share.
  *
- *	cli_bench.c      the commands
- *	cli_bench_mpi.c  weft bench mpi: options, rounds, tables
- *	cli_bench_run.c  one run of weft-mpi-perf by weft run, and the end of all that it started
- *	cli_bench_kind.c stacks by name, and which column of a kind is its value
+ *	cli_bench.c       the commands
+ *	cli_bench_verbs.c weft bench verbs: becomes weft-verbs-perf
+ *	cli_bench_mpi.c   weft bench mpi: options, rounds, tables
+ *	cli_bench_run.c   one run of weft-mpi-perf by weft run, and the end of all that it started
+ *	cli_bench_kind.c  stacks by name, and which column of a kind is its value
  */
 #ifndef WEFT_CLI_BENCH_H
 #define WEFT_CLI_BENCH_H
@@ -14,6 +15,7 @@
 #include "cli_words.h"
 
 int cli_bench_mpi(int argc, char **argv);
+int cli_bench_verbs(int argc, char **argv);
 
 /* ---- cli_bench_kind.c ---- */
 

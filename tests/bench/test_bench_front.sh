@@ -52,7 +52,7 @@ timeout 20 "$script" bench mpi latency -p --compare weft-off,tcp >"$tmp/out" || 
 grep -q '^FI_WEFT_SPECULATE=no WEFT_PROGRESS=off .*latency' "$tmp/out" || fail "--print: no variables"
 grep -q -- '--mca btl tcp,self' "$tmp/out" || fail "--print: no launcher's options"
 timeout 20 "$script" bench --list >"$tmp/out" || fail "--list"
-grep -q '^  overlap ' "$tmp/out" && grep -q '^  weft-rc ' "$tmp/out" || fail "--list is not complete"
+grep -q '^  overlap ' "$tmp/out" && grep -q '^  weft-rc ' "$tmp/out" && grep -q 'weft bench verbs list' "$tmp/out" || fail "--list is not complete"
 refuses "which kind" bench mpi
 refuses "there is no kind 'frobnicate'" bench mpi frobnicate
 refuses "there is no stack 'pigeon'" bench mpi latency --compare weft,pigeon
