@@ -252,8 +252,10 @@ static const struct repro_take layer[] = {
 	{0},
 };
 static const struct repro_step copy_steps[] = {
-	{"", "weft verbs weft-msg-perf latency -r {6|60} -n {100|300} -T 60 -s 256,1K,4K,8K", layer,
-	 0, true},
+	{"",
+	 "WEFT_ADDR=127.0.0.1 weft verbs weft-msg-perf latency -r {6|60} -n {100|300} -T 60 -s "
+	 "256,1K,4K,8K",
+	 layer, 0, true},
 	{0},
 };
 const struct repro_experiment repro_copy = {.name = "thesis-copy",
