@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_sample.h"
+
 const char *repro_verdict_name(enum repro_verdict v)
 {
 	static const char *const names[] = {
@@ -34,34 +36,20 @@ static size_t without_nan(double *v, size_t n)
 	return kept;
 }
 
-/* How many of n ordered values are outside of the interval of their median, at each end: as many as
- * leave it with 95 percent, by the binomial distribution; of fewer than six values it is all of
- * them. */
-static size_t outside(size_t n)
-{
-	double p = pow(0.5, (double)n), sum = p;
-	size_t k = 0;
-
-	while (k < n / 2 && 2 * (sum + p * (double)(n - k) / (double)(k + 1)) <= 0.05) {
-		p *= (double)(n - k) / (double)(k + 1);
-		sum += p;
-		k++;
-	}
-	return k;
-}
-
+/* Of fewer values than an interval takes it is all of them: what is simulated has one value, and
+ * that is certain. */
 static void summarize(double *v, size_t n, struct repro_outcome *o)
 {
-	size_t k;
+	struct bench_interval ci;
 
 	o->n = without_nan(v, n);
 	o->value = o->low = o->high = NAN;
 	if (!o->n)
 		return;
-	k = outside(o->n);
-	o->value = (v[(o->n - 1) / 2] + v[o->n / 2]) / 2;
-	o->low = v[k];
-	o->high = v[o->n - 1 - k];
+	ci = bench_median_interval(v, o->n, BENCH_LEVEL);
+	o->value = bench_percentile(v, o->n, 0.5);
+	o->low = isfinite(ci.lo) ? ci.lo : v[0];
+	o->high = isfinite(ci.hi) ? ci.hi : v[o->n - 1];
 }
 
 /* Which side of the neutral value is the paper's: 1 above, -1 below, 0 neither. */
