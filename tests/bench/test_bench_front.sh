@@ -10,7 +10,8 @@ script=$BUILD/bin/weft
 mark=12$((RANDOM + 10000))
 left() { pgrep -f -- "-i $mark" | grep -vx $$; }
 
-timeout 150 "$script" bench mpi latency --a 'one: FI_X=1 --net stock' --b 'two: --net stock' -r 8 -T 10 \
+# Time limits are far away: a run ends by its iterations, on a busy machine later.
+timeout 300 "$script" bench mpi latency --a 'one: FI_X=1 --net stock' --b 'two: --net stock' -r 8 -T 100 \
 	--json "$tmp/r.json" --csv "$tmp/r.csv" -- -m 8,1K -i 50 >"$tmp/out" 2>"$tmp/err" || fail "exit status $?"
 holds '.weft_bench == 1 and (.env.mpi | startswith("Open MPI")) and .env.cores > 0 and
 	([.series[].params | [.stack, .size]] | sort) == [["one", 8], ["one", 1024], ["two", 8], ["two", 1024]] and
@@ -44,7 +45,7 @@ for signal in TERM KILL; do
 done
 
 # Without a delay nothing is asked of progress: there is no value, and no number is made of it.
-timeout 60 "$script" bench mpi progress --compare stock -T 5 -- -m 64K -i 2 >"$tmp/out" 2>"$tmp/err" ||
+timeout 120 "$script" bench mpi progress --compare stock -T 100 -- -m 64K -i 2 >"$tmp/out" 2>"$tmp/err" ||
 	fail "progress: exit status $?"
 [ "$(grep -Ec '^65536 .* 0 +stock +0 +-$' "$tmp/out")" -eq 4 ] || fail "progress: not four rows without a value"
 
@@ -52,7 +53,8 @@ timeout 20 "$script" bench mpi latency -p --compare weft-off,tcp >"$tmp/out" || 
 grep -q '^FI_WEFT_SPECULATE=no WEFT_PROGRESS=off .*latency' "$tmp/out" || fail "--print: no variables"
 grep -q -- '--mca btl tcp,self' "$tmp/out" || fail "--print: no launcher's options"
 timeout 20 "$script" bench --list >"$tmp/out" || fail "--list"
-grep -q '^  overlap ' "$tmp/out" && grep -q '^  weft-rc ' "$tmp/out" && grep -q 'weft bench verbs list' "$tmp/out" || fail "--list is not complete"
+grep -q '^  overlap ' "$tmp/out" && grep -q '^  weft-rc ' "$tmp/out" &&
+	grep -q 'weft bench verbs list' "$tmp/out" || fail "--list is not complete"
 refuses "which kind" bench mpi
 refuses "there is no kind 'frobnicate'" bench mpi frobnicate
 refuses "there is no stack 'pigeon'" bench mpi latency --compare weft,pigeon
