@@ -106,11 +106,8 @@ static bool take_args(struct stripe_conf *c, enum args args, const char *text)
 
 int stripe_parse(struct stripe_conf *c, const char *text, char *why, size_t why_size)
 {
-	struct stripe_conf got = {.paths = 1,
-				  .batch = 1,
-				  .alpha = STRIPE_ALPHA,
-				  .least = STRIPE_LEAST,
-				  .last = STRIPE_LEAST};
+	struct stripe_conf got = {
+		.paths = 1, .batch = 1, .alpha = STRIPE_ALPHA, .least = STRIPE_LEAST};
 	size_t name = strcspn(text, ":");
 
 	for (size_t i = 0; i < POLICIES; i++) {

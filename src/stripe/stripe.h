@@ -51,7 +51,7 @@ struct stripe_conf {
 	double alpha;                   /* 0 … 1, how fast weights are learnt */
 	double fixed[STRIPE_PATHS_MAX]; /* the weights of `weighted` */
 	uint64_t least;                 /* the shortest piece that is worth its cost, in bytes */
-	uint64_t last;                  /* the same at the end of a message, where all meet */
+	uint64_t last;                  /* the same at the end of a message; 0: the same */
 	/* What all paths together carry, in bytes per unit of time; 0: not known, so what was
 	 * seen counts. */
 	double line;

@@ -22,9 +22,9 @@ void stripe_rate_begin(const struct stripe_conf *c, struct stripe_msg *m)
 /* At the end of a message pieces may be shorter, but are still worth their cost. */
 static uint64_t shortest(const struct stripe_conf *c, const struct stripe_msg *m)
 {
-	uint64_t s = m->piece / 4;
+	uint64_t s = m->piece / 4, least = c->last ? c->last : c->least;
 
-	s = s > c->last ? s : c->last;
+	s = s > least ? s : least;
 	s = s < m->piece ? s : m->piece;
 	return s ? s : 1;
 }
