@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fan_opts.h"
-#include "util_number.h"
+#include "bench_number.h"
 
 #define NAME "weft bench verbs"
 
@@ -133,29 +133,6 @@ uint64_t fan_most(const uint64_t *list, size_t n)
 	return most;
 }
 
-static int number(const char *what, const char *text, uint64_t lo, uint64_t hi, uint64_t *out)
-{
-	uint64_t v;
-
-	if (util_size(text, &v) || v < lo || v > hi) {
-		fprintf(stderr, NAME ": %s: `%s` is not a number from %llu to %llu\n", what, text,
-			(unsigned long long)lo, (unsigned long long)hi);
-		return -EINVAL;
-	}
-	*out = v;
-	return 0;
-}
-
-static int whole(const char *what, const char *text, int lo, int hi, int *out)
-{
-	uint64_t v;
-	int ret = number(what, text, (uint64_t)lo, (uint64_t)hi, &v);
-
-	if (!ret)
-		*out = (int)v;
-	return ret;
-}
-
 static int list(const char *what, char *text, uint64_t hi, uint64_t *out, size_t *n)
 {
 	*n = 0;
@@ -164,7 +141,7 @@ static int list(const char *what, char *text, uint64_t hi, uint64_t *out, size_t
 			fprintf(stderr, NAME ": %s: at most %d of them\n", what, FAN_MAX_LIST);
 			return -EINVAL;
 		}
-		if (number(what, tok, 1, hi, &out[(*n)++]))
+		if (bench_number(NAME, what, tok, 1, hi, &out[(*n)++]))
 			return -EINVAL;
 	}
 	if (*n)
@@ -214,21 +191,21 @@ static int parse_numbers(struct fan_opts *o, int c)
 {
 	switch (c) {
 	case OPT_PASSES:
-		return number("--passes", optarg, 1, 1000, &o->passes);
+		return bench_number(NAME, "--passes", optarg, 1, 1000, &o->passes);
 	case OPT_ROUNDS:
-		return number("--rounds", optarg, 1, 4096, &o->rounds);
+		return bench_number(NAME, "--rounds", optarg, 1, 4096, &o->rounds);
 	case OPT_STEP_MS:
-		return number("--step-ms", optarg, 1, 10000, &o->step_ms);
+		return bench_number(NAME, "--step-ms", optarg, 1, 10000, &o->step_ms);
 	case OPT_MAX_SECONDS:
-		return number("--max-seconds", optarg, 1, 86400, &o->max_seconds);
+		return bench_number(NAME, "--max-seconds", optarg, 1, 86400, &o->max_seconds);
 	case OPT_PROCS:
-		return number("--procs", optarg, 1, FAN_MAX_PROCS, &o->procs);
+		return bench_number(NAME, "--procs", optarg, 1, FAN_MAX_PROCS, &o->procs);
 	case OPT_IB_PORT:
-		return whole("--ib-port", optarg, 1, 255, &o->ib_port);
+		return bench_whole(NAME, "--ib-port", optarg, 1, 255, &o->ib_port);
 	case OPT_GID_INDEX:
-		return whole("--gid-index", optarg, 0, 255, &o->gid_index);
+		return bench_whole(NAME, "--gid-index", optarg, 0, 255, &o->gid_index);
 	default: /* 'p' */
-		return whole("--port", optarg, 1, 65535, &o->port);
+		return bench_whole(NAME, "--port", optarg, 1, 65535, &o->port);
 	}
 }
 
