@@ -338,6 +338,44 @@ static void test_again(void **state)
 	rd_ring_close(&r);
 }
 
+/* The ring is full in the middle of what the target has to say. It has room for an acknowledgement,
+ * and goes on with the rest all the same as soon as there is room for that. */
+static void test_full_and_acked(void **state)
+{
+	struct rec ack = {.op = REC_ACK};
+	struct rd_ring r;
+
+	(void)state;
+	rd_ring_open(&r);
+	rd_ring_meet(&r);
+	/* Where the first begins in the ring the last one ends a lap later: leaves room for one. */
+	CHECK(rd_ring_write(&r, REC_LAST, 8, 0, 8));
+	CHECK(rd_ring_get(&r, REC_ACK, 2000));
+	for (uint32_t i = 0; i < AGAIN; i++) {
+		for (uint32_t k = 0; k < AGAIN_LEN; k++)
+			r.s.p.b.buf[k] = again_byte(i, k);
+		rd_send_keep(&r.s.bh, i, 0, AGAIN_LEN, 8192 * (size_t)(i + 1));
+		if (i == 0) { /* from now on all goes through the ring */
+			rd_ring_want(&r, REC_SEND);
+			again_check(&r, i);
+		}
+	}
+	CHECK(rd_ring_write(&r, REC_LAST, 8, 0, 8));
+	usleep(50000); /* it is acknowledged, behind what was sent */
+	for (uint32_t i = 1; i < AGAIN; i++) {
+		rd_ring_want(&r, REC_SEND);
+		again_check(&r, i);
+	}
+	CHECK_EQ(r.done, r.seq);
+	r.ack = ack.ack = AGAIN;
+	CHECK(rd_ring_put(&r, &ack, NULL, 0, NULL, 0));
+	for (uint32_t i = 0; i < AGAIN; i++)
+		EXPECT_OK(r.s.p.b.scq, i);
+	rd_ring_check_up(&r);
+	rd_ring_leave(&r);
+	rd_ring_close(&r);
+}
+
 /* ---- when it is acknowledged ---- */
 
 static uint64_t acked_after(struct rd_ring *r)
@@ -386,9 +424,11 @@ static void test_acked_soon(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_other_message), RIG_TEST(test_pieces),     RIG_TEST(test_keys),
-		RIG_TEST(test_records),       RIG_TEST(test_greedy),     RIG_TEST(test_full_circle),
-		RIG_TEST(test_again),         RIG_TEST(test_acked_soon),
+		RIG_TEST(test_other_message),  RIG_TEST(test_pieces),
+		RIG_TEST(test_keys),           RIG_TEST(test_records),
+		RIG_TEST(test_greedy),         RIG_TEST(test_full_circle),
+		RIG_TEST(test_again),          RIG_TEST(test_acked_soon),
+		RIG_TEST(test_full_and_acked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
