@@ -196,23 +196,12 @@ int msg_stripe_wanted(struct msg_ep *ep, struct msg_op *op)
 
 /* ---- the communication scheduler ---- */
 
-/* Small pieces of so many messages at once, from all peers: many that send to one host would fill
- * the queue of its link. */
-#define PARTS_MOST 16
-
-/* ... but two on each path, where a message has more of them. */
-static uint32_t most(const struct msg_strip *s)
-{
-	uint32_t two = 2 * s->paths->conf.batch;
-
-	return two > PARTS_MOST ? two : PARTS_MOST;
-}
-
 /* Whether this message has to wait for its turn. Shares are all posted at once. */
 static bool waits_turn(const struct msg_ep *ep, const struct msg_strip *s)
 {
 	return s->msg.piece && !s->part &&
-	       (ep->parts_out >= most(s) || (!s->called && !list_empty(&ep->turns)));
+	       (ep->parts_out >= stripe_most(msg_stripe_conf(s)) ||
+		(!s->called && !list_empty(&ep->turns)));
 }
 
 static struct msg_part *new_part(struct msg_ep *ep, struct msg_op *op)
@@ -352,7 +341,8 @@ void msg_stripe_call(struct msg_ep *ep)
 {
 	struct msg_strip *s;
 
-	while ((s = list_first(&ep->turns, struct msg_strip, turn)) && ep->parts_out < most(s)) {
+	while ((s = list_first(&ep->turns, struct msg_strip, turn)) &&
+	       ep->parts_out < stripe_most(msg_stripe_conf(s))) {
 		list_del(&s->turn);
 		s->called = true;
 		msg_rdma_go_on(ep, s->op);

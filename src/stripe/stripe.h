@@ -153,6 +153,9 @@ bool stripe_whole(const struct stripe_conf *c);
 
 /* The shortest piece that is worth its cost on a line of so many bytes per ns; 0: not known. */
 uint64_t stripe_least(double line);
+/* So many pieces of all messages together are under way at most, where the shortest are of
+ * c->least. */
+uint32_t stripe_most(const struct stripe_conf *c);
 
 /* now: of the same clock as below. */
 void stripe_begin(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,

@@ -486,6 +486,19 @@ static void test_least(void **state)
 	assert_true(stripe_least(0.0025) == 6250);
 }
 
+static void test_most(void **state)
+{
+	struct stripe_conf c = {.paths = 12, .batch = 6, .least = stripe_least(0.00625)};
+
+	(void)state;
+	assert_int_equal(stripe_most(&c), 16);
+	c.batch = 12;
+	assert_int_equal(stripe_most(&c), 24);
+	/* 12.5 Mbit/s */
+	c.least = stripe_least(0.0015625);
+	assert_int_equal(stripe_most(&c), 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +516,7 @@ int main(void)
 		cmocka_unit_test(test_sudden),
 		cmocka_unit_test(test_down),
 		cmocka_unit_test(test_least),
+		cmocka_unit_test(test_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
