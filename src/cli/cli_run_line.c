@@ -290,6 +290,12 @@ int run_line_make(struct run_line *line, const struct run_job *job)
 	cli_words_add(&line->argv, "-n");
 	cli_words_addf(&line->argv, "%u", job->ranks);
 	ret = make[job->mpi](line, job);
+	if (job->places) {
+		char n[16];
+
+		snprintf(n, sizeof(n), "%u", job->ranks);
+		set(line, "WEFT_NEIGHBOURS", n);
+	}
 	if (job->extra->n)
 		cli_words_add_all(&line->argv, job->extra->word);
 	cli_words_add_all(&line->argv, job->program);

@@ -55,11 +55,13 @@ static void define(const struct util_tunable *t)
 			type, t->def ? t->def : "not set");
 }
 
-/* Processes of the same job on this machine, as launchers tell; 0: they do not. */
+/* Processes of the same job on this machine, as launchers tell; 0: they do not. Hosts of a lab share
+ * one machine, which only `weft run` knows. */
 static uint32_t local_ranks(void)
 {
-	static const char *const names[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS",
-					    "PMI_LOCAL_SIZE", "SLURM_NTASKS_PER_NODE"};
+	static const char *const names[] = {"WEFT_NEIGHBOURS", "OMPI_COMM_WORLD_LOCAL_SIZE",
+					    "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE",
+					    "SLURM_NTASKS_PER_NODE"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const char *text = getenv(names[i]);

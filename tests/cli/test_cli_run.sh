@@ -270,6 +270,12 @@ done
 on_lab -n 2 --mpi mpich sh -c 'sleep 0.5; hostname'
 check_eq "$(sort out)" "$lab-h0
 $lab-h1"
+# Each host has one, and all of them share the cores: they are told.
+for mpi in openmpi mpich; do
+	# shellcheck disable=SC2016 # of the ranks' shell
+	on_lab -n 3 --mpi $mpi sh -c 'sleep 0.5; echo $WEFT_NEIGHBOURS'
+	check_eq "$(sort -u out)" 3
+done
 on_lab -n 2 -p ./mpich
 check_has "$out" "weft lab exec $lab h0 -- env "
 
