@@ -61,5 +61,7 @@ void msg_read_start(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt *
 	op->strip_it = p->flags & MSG_F_STRIPE;
 	if (p->len >= ep->conf.stripe_min)
 		ep->peers[op->src].hot = op->strip_it;
+	if (op->strip_it)
+		stripe_auto_heard(&ep->crowd);
 	msg_rdma_start(ep, op, p);
 }

@@ -26,13 +26,14 @@ static void divide(struct stripe_auto *a)
 	a->trial = !a->span;
 	a->left = a->trial ? 1 : a->span;
 	a->calm = 0;
+	a->heard = false;
 	a->peak = a->out;
 }
 
 /* A span is over. The next one begins at once, or some go undivided. */
 static void judge(struct stripe_auto *a)
 {
-	double gain = are_many(a) ? STRIPE_AUTO_MANY_GAIN : STRIPE_AUTO_GAIN;
+	double gain = are_many(a) ? STRIPE_AUTO_MANY_GAIN : a->heard ? 1 : STRIPE_AUTO_GAIN;
 
 	/* Of a span it is not certain that something has arrived by now. */
 	if (a->divided.n && rate_of(&a->divided) < gain * a->rate) {
@@ -63,7 +64,7 @@ static void look_from(struct stripe_auto *a, uint64_t sent, uint64_t lost)
 /* A path that something else keeps busy settles for what is left of it, and loses nothing more. */
 static bool is_crowded(const struct stripe_auto *a, uint64_t sent, uint64_t lost, double link)
 {
-	bool lossy = (lost - a->lost) * STRIPE_AUTO_LOST >= sent - a->sent;
+	bool lossy = a->heard || (lost - a->lost) * STRIPE_AUTO_LOST >= sent - a->sent;
 	double full = are_many(a) ? STRIPE_AUTO_MANY_FULL : STRIPE_AUTO_FULL;
 	double rate = rate_of(&a->single);
 
@@ -83,6 +84,7 @@ static void look(struct stripe_auto *a, uint64_t sent, uint64_t lost, double lin
 		a->held /= 2;
 	}
 	look_from(a, sent, lost);
+	a->heard = false;
 	a->peak = a->out;
 }
 
@@ -97,10 +99,16 @@ bool stripe_auto(struct stripe_auto *a, uint64_t sent, uint64_t lost, double lin
 	} else if (a->hold) {
 		a->hold--;
 		look_from(a, sent, lost);
-	} else if (sent - a->sent >= STRIPE_AUTO_SENT && is_enough(a, &a->single)) {
+	} else if ((a->heard || sent - a->sent >= STRIPE_AUTO_SENT) && is_enough(a, &a->single)) {
 		look(a, sent, lost, link);
 	}
 	return a->left;
+}
+
+void stripe_auto_heard(struct stripe_auto *a)
+{
+	a->heard = true;
+	a->hold -= a->hold < STRIPE_AUTO_HEARD ? a->hold : STRIPE_AUTO_HEARD;
 }
 
 void stripe_auto_done(struct stripe_auto *a, bool divided, uint64_t bytes, uint64_t began,

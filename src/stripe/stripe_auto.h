@@ -6,7 +6,8 @@
  *
  * After many divided messages some go undivided, to see whether packets are still lost; the longer
  * they were, the rarer. It is one decision for all peers: divided and undivided messages get into
- * each other's way. Pure.
+ * each other's way. For the same reason who hears of others that divide theirs tries it sooner, and
+ * goes on unless it is slower for it: alone, and waiting for others, nobody would see a gain. Pure.
  */
 #ifndef WEFT_STRIPE_AUTO_H
 #define WEFT_STRIPE_AUTO_H
@@ -22,7 +23,8 @@
 #define STRIPE_AUTO_HOLD   64   /* that are not, after it was of no use; many more at last */
 #define STRIPE_AUTO_FULL   0.8  /* of the own link: there is nothing to gain */
 #define STRIPE_AUTO_SLOW   0.5  /* of it, if that is known: also if nothing is lost */
-#define STRIPE_AUTO_GAIN   1.2  /* what it has to gain */
+#define STRIPE_AUTO_GAIN   1.2  /* what it has to gain, unless others divide theirs */
+#define STRIPE_AUTO_HEARD  8    /* of those that are not, for each of another that is */
 /* More than so many at once are spread over the network by themselves, and their pace says less:
  * the last of them have the link alone, and wait for others. */
 #define STRIPE_AUTO_MANY      8
@@ -41,6 +43,7 @@ struct stripe_auto {
 	uint32_t left;                  /* of them */
 	bool trial;                     /* the present span is one */
 	uint32_t hold, held;            /* losses say nothing for so many; were, the last time */
+	bool heard;                     /* others divide theirs */
 	uint32_t calm;                  /* times in a row that little was lost */
 	uint32_t out, peak;             /* under way; the most that were */
 	uint64_t until;                 /* time is counted up to here */
@@ -55,5 +58,8 @@ bool stripe_auto(struct stripe_auto *a, uint64_t sent, uint64_t lost, double lin
 /* One has arrived, all of it, or (0 bytes) never will. */
 void stripe_auto_done(struct stripe_auto *a, bool divided, uint64_t bytes, uint64_t began,
 		      uint64_t now);
+
+/* Somebody else has divided a message to us. */
+void stripe_auto_heard(struct stripe_auto *a);
 
 #endif

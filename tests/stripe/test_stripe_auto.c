@@ -146,13 +146,44 @@ static void test_at_once(void **state)
 	assert_int_equal(a.divided.ns, 0);
 }
 
+/* Others divide theirs. */
+static uint32_t send_and_hear(struct net *net, uint32_t n)
+{
+	uint32_t divided = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		stripe_auto_heard(&net->a);
+		divided += send_some(net, 1);
+	}
+	return divided;
+}
+
+static void test_heard(void **state)
+{
+	/* Half of the own link, and little to gain. */
+	struct net net = {.single = 100 * MS, .divided = 90 * MS, .link = (double)MB / (50 * MS)};
+	struct net slower = net, full = net;
+
+	(void)state;
+	assert_int_equal(send_some(&net, 1000), 0);
+	assert_in_range(send_and_hear(&net, 100), 50, 100);
+	assert_true(send_and_hear(&net, 10000) > 9800);
+	/* Not if it is slower for it, ... */
+	slower.divided = 110 * MS;
+	assert_in_range(send_and_hear(&slower, 1000), STRIPE_AUTO_ENOUGH, 400);
+	/* ... nor where there is nothing to gain. */
+	full.link = (double)MB / (90 * MS);
+	assert_int_equal(send_and_hear(&full, 1000), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_calm),    cmocka_unit_test(test_crowded),
 		cmocka_unit_test(test_over),    cmocka_unit_test(test_in_vain),
-		cmocka_unit_test(test_full),    cmocka_unit_test(test_spot),
-		cmocka_unit_test(test_settled), cmocka_unit_test(test_at_once),
+		cmocka_unit_test(test_heard),   cmocka_unit_test(test_full),
+		cmocka_unit_test(test_spot),    cmocka_unit_test(test_settled),
+		cmocka_unit_test(test_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
