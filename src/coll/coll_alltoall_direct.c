@@ -67,6 +67,7 @@ static int carry(struct direct *d, uint32_t peer, void *buf, size_t len, bool ou
 				       &d->req[d->n_req]);
 		ret = ret ? -EIO : 0;
 		d->n_req += !ret;
+		d->c->carried += !ret;
 	}
 	return ret;
 }
@@ -309,12 +310,27 @@ static int deliver_carried(struct direct *d)
 	return ret;
 }
 
+static bool missing(const void *arg, uint32_t rank)
+{
+	const struct direct *d = arg;
+
+	for (uint32_t i = 0; i < d->n_to; i++)
+		if (d->to[i] == rank)
+			return true;
+	for (uint32_t i = 0; i < d->n_from; i++)
+		if (d->from[i] == rank)
+			return true;
+	return false;
+}
+
 static int run(struct direct *d)
 {
 	struct coll_wait w;
 	int moved = d->aware ? send_some(d, true) : 0;
 
 	coll_wait_begin(d->c, &w, COLL_FOR_NET);
+	w.missing = missing;
+	w.arg = d;
 	while (moved >= 0 && (d->n_to || d->n_from)) {
 		moved = send_some(d, false);
 		if (moved >= 0 && !d->aware && !d->n_to)

@@ -136,14 +136,27 @@ void coll_shm_detach(struct coll_shm *s)
 
 /* ---- flags ---- */
 
-void coll_shm_set(struct coll_shm *s, _Atomic uint32_t *flag, uint32_t value)
+static void wake(struct coll_shm *s)
 {
-	atomic_store_explicit(flag, value, memory_order_release);
 	/* Both are one order with what a sleeper does: it counts itself, and then the kernel
 	 * compares events. So either it is seen here, or it sees the event. */
 	atomic_fetch_add(&s->head->events, 1);
 	if (atomic_load(&s->head->sleepers))
 		syscall(SYS_futex, &s->head->events, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void coll_shm_set(struct coll_shm *s, _Atomic uint32_t *flag, uint32_t value)
+{
+	atomic_store_explicit(flag, value, memory_order_release);
+	wake(s);
+}
+
+bool coll_shm_break(struct coll_shm *s)
+{
+	bool before = atomic_exchange(&s->head->broken, 1);
+
+	wake(s);
+	return before;
 }
 
 void coll_shm_sleep(struct coll_shm *s, uint32_t seen, uint64_t ns)
