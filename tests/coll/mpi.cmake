@@ -1,6 +1,7 @@
 # Collectives by their MPI_ names beside the MPI's own, see coll_check.h: without an interposer that is
 # a test of the test.
 if(WEFT_SANITIZE)
+  include(sanitize.cmake)
   return()
 endif()
 
