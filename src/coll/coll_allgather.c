@@ -120,6 +120,15 @@ static int turn(struct gather *g, bool *to_send)
 	return ret ? ret : g->left != before;
 }
 
+/* Masters talk to masters. */
+static bool missing(const void *arg, uint32_t rank)
+{
+	const struct gather *g = arg;
+	uint32_t host = g->c->peer[rank].host;
+
+	return !g->taken[host] && coll_master(g->c, host) == rank;
+}
+
 static int gather(void *arg, enum coll_variant v)
 {
 	struct gather *g = arg;
@@ -137,6 +146,8 @@ static int gather(void *arg, enum coll_variant v)
 	if (coll_here_arrive(c, g->call, NULL, NULL))
 		coll_shm_set(&c->shm, flag_of(g, c->host), g->call);
 	coll_wait_begin(c, &w, COLL_FOR_SHM | (to_send ? COLL_FOR_NET : 0));
+	w.missing = missing;
+	w.arg = g;
 	while ((g->left || to_send) && ret >= 0) {
 		ret = turn(g, &to_send);
 		if (!ret)

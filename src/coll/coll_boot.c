@@ -91,7 +91,7 @@ static int open_memory(struct coll_comm *c)
 	size_t want = coll_env()->copy_max > SLOT ? coll_env()->copy_max : SLOT;
 
 	c->slot = clamp_slot(want, MEMORY_MAX / 2 / c->size);
-	c->memory_len = 2 * c->size * (c->slot + sizeof(struct coll_advert));
+	c->memory_len = coll_end_at(c) + sizeof(uint64_t);
 	c->got = calloc((size_t)2 * COLL_KINDS * c->size, sizeof(*c->got));
 	c->n_tx = 2 * c->size + 16;
 	c->tx = calloc(c->n_tx, sizeof(*c->tx));

@@ -33,6 +33,7 @@ struct coll_peer {
 	uint32_t host, local; /* agreed */
 	pid_t pid;            /* of one of this host, if fetch */
 	atomic_bool dead;
+	atomic_bool asked; /* whether it is there, and the answer has not come */
 };
 
 /* Where a peer's data shall go. addr is for fi_writedata; key 0 and len 0: MPI shall carry it. */
@@ -55,6 +56,7 @@ struct coll_comm {
 	bool net;                            /* the network can be used; agreed */
 	enum coll_variant variant[COLL_OPS]; /* of WEFT_COLL; agreed */
 	atomic_int err;                      /* -errno: broken for good */
+	bool told;                           /* ... and the others know */
 
 	uint32_t hosts, host; /* how many, and ours; agreed but for ours */
 	uint32_t *first;   /* [hosts + 1]: ranks of host h are by_host[first[h]] up to first[h + 1];
@@ -67,7 +69,7 @@ struct coll_comm {
 	bool fetch;      /* ranks of a host can copy from each other's memory; agreed */
 	uint64_t secret; /* that peers look for in ours to see whether they can */
 
-	uint8_t *memory; /* two banks of `size` slots, advertisements to us, and by us */
+	uint8_t *memory; /* two banks of `size` slots, advertisements to us, and by us, an end */
 	size_t memory_len;
 	size_t slot;     /* bytes; agreed */
 	size_t copy_max; /* longer data is not copied, of MPI_Alltoall; agreed */
@@ -85,6 +87,8 @@ struct coll_comm {
 		bool registered;
 	} scratch[2]; /* of what is sent, of what is received */
 	struct coll_stats stats[COLL_OPS][COLL_VARIANTS];
+	uint64_t asks;          /* how often others were asked whether they are there */
+	uint64_t carried;       /* messages that the MPI carried */
 	struct coll_plan *plan; /* of operations that need one; NULL: none did yet */
 };
 
@@ -93,7 +97,8 @@ struct coll_comm {
 /* The state of an MPI communicator, made if need be, which is collective; NULL: the MPI's own
  * collectives are to be used. */
 struct coll_comm *coll_comm_of(MPI_Comm comm);
-/* An error of a collective: returns what the MPI call is to return. */
+/* An error of a collective, by which the communicator is broken: tells the others, and returns what
+ * the MPI call is to return. */
 int coll_comm_error(MPI_Comm comm, int err);
 /* At the end of MPI. */
 void coll_comm_end_all(void);
@@ -121,6 +126,13 @@ static inline uint64_t coll_vectors_at(const struct coll_comm *c, uint32_t host)
 	uint64_t ranks = coll_host_size(c, host);
 
 	return 2 * c->shm_slot * (2 * c->size - ranks) * ranks;
+}
+
+/* Where in everybody's memory a word is that says nothing: whoever writes there is heard only if
+ * the communicator is still the same. */
+static inline uint64_t coll_end_at(const struct coll_comm *c)
+{
+	return 2 * (uint64_t)c->size * (c->slot + sizeof(struct coll_advert));
 }
 
 /* A new call: its number. */
@@ -183,6 +195,9 @@ int coll_put_slot(struct coll_comm *c, uint32_t call, uint32_t peer, uint32_t ki
 		  size_t len, void *desc);
 /* Waits until all puts are done and their memory may be changed. */
 int coll_flush(struct coll_comm *c);
+/* Tells everybody, once, that the communicator is broken: whoever waits for us, or for somebody who
+ * waits for us, would do so for ever. */
+void coll_tell_broken(struct coll_comm *c);
 
 /* Memory of at least len bytes that stays with the communicator, for what is packed (0) or to be
  * unpacked (1); registered if that works. NULL: no memory. */
@@ -208,6 +223,11 @@ struct coll_wait {
 	uint32_t idle;
 	uint32_t seen; /* events of shared memory before what is waited for was looked at */
 	uint64_t check;
+	uint32_t checks;
+	/* Whether this rank, of another host, is waited for; NULL: any may be. Set by whoever
+	 * knows, after coll_wait_begin. */
+	bool (*missing)(const void *arg, uint32_t rank);
+	const void *arg;
 };
 
 void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what);

@@ -83,6 +83,12 @@ struct coll_key coll_net_ping_key(void)
 	return coll_net.ping.key;
 }
 
+const uint64_t *coll_net_word(void **desc)
+{
+	*desc = coll_net.ping.desc;
+	return &coll_net.pinged[1];
+}
+
 /* ---- writes ---- */
 
 static int started(ssize_t ret)

@@ -62,6 +62,9 @@ bool coll_net_local(void);
 /* A word of ours that anybody may write to, to see whether we are there. */
 struct coll_key coll_net_ping_key(void);
 
+/* A word that is registered as long as there is an endpoint, to write from. */
+const uint64_t *coll_net_word(void **desc);
+
 /* Starts a write of len bytes, also of none, and tells the receiver by `word` when it is there.
  * Returns 0, -EAGAIN: make progress first; or another -errno. */
 int coll_net_write(struct coll_tx *tx, const void *buf, size_t len, void *desc,

@@ -15,7 +15,7 @@ struct turn {
 /* What a says to b in this call. */
 static uint64_t word(const struct turn *t, int a, int b)
 {
-	return mt_key(a, b, t->which * 1000003 + t->n);
+	return mt_key(a, b, (int)((unsigned int)t->which * 1000003 + (unsigned int)t->n));
 }
 
 static void expect(const struct turn *t, const char *what, int from, uint64_t got, uint64_t want)
