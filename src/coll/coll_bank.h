@@ -30,6 +30,7 @@ enum coll_kind {
 	COLL_ADVERT, /* where the sender's data shall go, in the sender's slot */
 	COLL_BLOCK,  /* a host's data, in the shared memory of another */
 	COLL_ROUND,  /* COLL_ROUND + r: round r of an operation that has rounds */
+	COLL_PART = (1 << COLL_KIND_BITS) - 1, /* of a broadcast; its number is that of the call */
 	COLL_KINDS = 1 << COLL_KIND_BITS,
 };
 

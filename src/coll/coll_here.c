@@ -77,6 +77,29 @@ struct coll_arrivals coll_here_arrivals(const struct coll_comm *c, uint32_t numb
 				      .spread = 16.0 * (sum / c->shm.ranks - last)};
 }
 
+void coll_here_came_rooted(struct coll_comm *c, uint32_t number, uint64_t now)
+{
+	atomic_store_explicit(word_of(c, number, c->shm.me, COLL_WORD_ROOTED), (uint32_t)(now >> 4),
+			      memory_order_release);
+}
+
+double coll_here_since_root(const struct coll_comm *c, uint32_t number, uint32_t root,
+			    uint64_t began, uint64_t now)
+{
+	bool here = c->peer[root].host == c->host;
+	uint32_t least = (uint32_t)((now - began) >> 4);
+
+	for (uint32_t i = 0; i < c->shm.ranks; i++) {
+		uint32_t came = atomic_load_explicit(word_of(c, number, i, COLL_WORD_ROOTED),
+						     memory_order_acquire);
+		uint32_t ago = (uint32_t)(now >> 4) - came;
+
+		if ((!here || i == c->peer[root].local) && ago < least)
+			least = ago;
+	}
+	return 16.0 * least;
+}
+
 void coll_here_set(struct coll_comm *c, uint32_t call, uint32_t word)
 {
 	coll_shm_set(&c->shm, word_of(c, call, 0, word), call);

@@ -15,11 +15,13 @@
 
 /* Words of a local rank (coll_shm.h), each and the next: one per bank. */
 enum {
-	COLL_WORD_MET = 2,   /* how many of two have come; of the right one of the two */
-	COLL_WORD_HERE = 4,  /* of the first: all of the host have come */
-	COLL_WORD_DONE = 6,  /* of the first: the result is there */
-	COLL_WORD_WHERE = 8, /* of the first: in which vector */
-	COLL_WORD_CAME = 10, /* when, in units of 16 ns */
+	COLL_WORD_MET = 2,     /* how many of two have come; of the right one of the two */
+	COLL_WORD_HERE = 4,    /* of the first: all of the host have come */
+	COLL_WORD_DONE = 6,    /* of the first: the result is there */
+	COLL_WORD_WHERE = 8,   /* of the first: in which vector */
+	COLL_WORD_CAME = 10,   /* when, in units of 16 ns */
+	COLL_WORD_ROOTED = 12, /* likewise, to operations that wait for one rank only */
+	COLL_WORD_PARTS = 14,  /* one for both: how many parts of broadcasts it has left */
 };
 
 /* The vector of a rank is that of its number on the host, so there is room for other uses; that of
@@ -51,6 +53,14 @@ struct coll_arrivals {
 	double spread; /* mean of last minus own */
 };
 struct coll_arrivals coll_here_arrivals(const struct coll_comm *c, uint32_t number, uint64_t now);
+
+/* The same of an operation in which only a root is waited for. Who is ahead may have overwritten
+ * when it came: this is for comparing ways, not exact. Nanoseconds since both the root and we had
+ * come; where the root is on another host, whose clock may be another, since the last one here had.
+ */
+void coll_here_came_rooted(struct coll_comm *c, uint32_t number, uint64_t now);
+double coll_here_since_root(const struct coll_comm *c, uint32_t number, uint32_t root,
+			    uint64_t began, uint64_t now);
 
 /* A word of the first rank of the host: sets it to this call, waits until it is. */
 void coll_here_set(struct coll_comm *c, uint32_t call, uint32_t word);

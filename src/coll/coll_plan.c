@@ -207,6 +207,27 @@ static int agree(struct coll_comm *c, struct coll_chooser *ch)
 	return 0;
 }
 
+static void came(struct coll_comm *c, const struct coll_job *job, uint64_t now)
+{
+	if (job->rooted)
+		coll_here_came_rooted(c, ++c->plan->rooted, now);
+	else
+		coll_here_came(c, ++c->plan->calls, now);
+}
+
+static double since_last(struct coll_comm *c, const struct coll_job *job, uint64_t began,
+			 uint64_t now)
+{
+	struct coll_plan *p = c->plan;
+	struct coll_arrivals a;
+
+	if (job->rooted)
+		return coll_here_since_root(c, p->rooted, job->root, began, now);
+	a = coll_here_arrivals(c, p->calls, now);
+	p->spread += (a.spread - p->spread) / 16;
+	return a.since;
+}
+
 /* Every rank comes here after the same calls, with the same state but for its times. What ways are
  * compared by is the time after the last arrival on this host: the rest is nobody's fault. */
 static void took(struct coll_comm *c, const struct coll_job *job, enum coll_variant v,
@@ -216,15 +237,14 @@ static void took(struct coll_comm *c, const struct coll_job *job, enum coll_vari
 	struct coll_chooser *ch = &p->chooser[job->op][coll_model_class(job->bytes)];
 	struct coll_stats *s = &c->stats[job->op][v];
 	uint64_t now = util_now_ns();
-	struct coll_arrivals a = coll_here_arrivals(c, p->calls, now);
+	double since = since_last(c, job, began, now);
 
 	s->calls++;
 	s->bytes += job->bytes;
 	s->ns += now - began;
-	p->spread += (a.spread - p->spread) / 16;
 	if (c->variant[job->op] != COLL_AUTO)
 		return;
-	coll_chooser_note(ch, v, a.since > 1 ? a.since : 1);
+	coll_chooser_note(ch, v, since > 1 ? since : 1);
 	if (coll_chooser_due(ch) && agree(c, ch))
 		atomic_store(&c->err, -EIO);
 }
@@ -255,7 +275,7 @@ bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *jo
 	if (v == COLL_AUTO)
 		v = choose(c, job);
 	began = util_now_ns();
-	coll_here_came(c, ++c->plan->calls, began);
+	came(c, job, began);
 	*ret = v == COLL_MPI ? job->mpi(job->mpi_arg) : MPI_SUCCESS;
 	if (v != COLL_MPI && ours(c, job, v))
 		*ret = coll_comm_error(comm, atomic_load(&c->err));

@@ -18,8 +18,9 @@ struct coll_plan {
 	struct coll_dissem dissem; /* of hosts */
 	struct coll_cost cost;     /* agreed */
 	struct coll_shape shape;
-	uint32_t calls; /* of operations that it was asked for; agreed */
-	double spread;  /* of arrivals on this host, a moving mean, ns */
+	uint32_t calls;  /* of operations that it was asked for, and that all wait for; agreed */
+	uint32_t rooted; /* of those that wait for one rank only; agreed */
+	double spread;   /* of arrivals on this host, a moving mean, ns */
 	struct coll_chooser chooser[COLL_OPS][COLL_CLASSES];
 	bool used[COLL_OPS][COLL_CLASSES];
 };
@@ -28,11 +29,13 @@ struct coll_plan {
 
 void coll_plan_end(struct coll_comm *c);
 
-/* An operation that nobody leaves before all have come, with all that decides how it is done: that
- * must be the same on every rank. */
+/* An operation that nobody leaves before all have come, or, if it is rooted, before the root has,
+ * with all that decides how it is done: that must be the same on every rank. */
 struct coll_job {
 	enum coll_op op;
 	size_t bytes;
+	bool rooted;
+	uint32_t root;
 	unsigned int
 		can; /* a bit for each variant of ours that would do; 0: only if it is forced */
 	int (*ours)(void *arg, enum coll_variant v); /* 0 or -errno */

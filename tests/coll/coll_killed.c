@@ -1,7 +1,7 @@
 /* A rank is killed while the others wait for it in a collective: each of them gets an error before
  * long, and so it does in every call after that.
  *
- *	coll_killed BYTES [alltoall|allreduce|reduce_scatter|allgather|barrier]
+ *	coll_killed BYTES [alltoall|allreduce|reduce_scatter|allgather|barrier|bcast]
  *
  * As mpi_killed: the last rank dies, of SIGKILL, and the launcher must let the others go on. */
 #include <mpi.h>
@@ -23,6 +23,12 @@ static int call(void *out, void *in, int bytes)
 		return MPI_Reduce_scatter_block(out, in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
 	if (!strcmp(op, "allgather"))
 		return MPI_Allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+	if (!strcmp(op, "bcast")) { /* of the one that dies */
+		int size;
+
+		MPI_Comm_size(MPI_COMM_WORLD, &size);
+		return MPI_Bcast(out, bytes, MPI_BYTE, size - 1, MPI_COMM_WORLD);
+	}
 	if (!strcmp(op, "barrier"))
 		return MPI_Barrier(MPI_COMM_WORLD);
 	return MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);

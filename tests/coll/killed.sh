@@ -29,6 +29,7 @@ if [ "$mpi" = openmpi ]; then
 	killed direct 100000
 	killed allreduce=tree 4
 	killed barrier=dissem 4
+	killed bcast=tree 4
 fi
 needs_labs
 lab_new "${prefix}kill" --pgft "1;4;1;1"
@@ -38,5 +39,6 @@ killed allreduce=tree 4 --lab "${prefix}kill"
 killed reduce_scatter=halving 40 --lab "${prefix}kill"
 killed allgather=tree 4 --lab "${prefix}kill"
 killed barrier=dissem 4 --lab "${prefix}kill"
+killed bcast=direct 4 --lab "${prefix}kill"
 lab_end "${prefix}kill"
 finish
