@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "coll_bcast.h"
 #include "coll_boot.h"
 #include "coll_env.h"
 #include "coll_here.h"
@@ -115,7 +116,7 @@ static int open_shm(struct coll_comm *c, MPI_Comm node, char name[COLL_SHM_NAME]
 		most = coll_host_size(c, h) > most ? coll_host_size(c, h) : most;
 	c->shm_slot = clamp_slot(SHM_MAX / 4 / c->size / most, SHM_SLOT);
 	c->vector = coll_vector_slot(c->size, c->hosts);
-	conf.data = coll_vectors_at(c, c->host) + coll_vector_room(c->size, c->hosts);
+	conf.data = coll_bcast_at(c, c->host) + coll_bcast_room(c->hosts);
 	memset(name, 0, COLL_SHM_NAME);
 	if (!me)
 		ret = coll_shm_create(&c->shm, &conf, me, name);
@@ -124,7 +125,8 @@ static int open_shm(struct coll_comm *c, MPI_Comm node, char name[COLL_SHM_NAME]
 	name[COLL_SHM_NAME - 1] = '\0';
 	if (me)
 		ret = coll_shm_attach(&c->shm, &conf, me, name);
-	if (!ret && !me && c->net && c->hosts > 1)
+	/* By all: whoever is a root writes from it, and is told in it that others are ready. */
+	if (!ret && c->net && c->hosts > 1)
 		ret = coll_net_reg(c->shm.data, conf.data, &c->shm_mem);
 	return ret;
 }

@@ -83,14 +83,22 @@ void coll_comm_lost(struct coll_comm *c, uint32_t peer, int err)
 	atomic_store(&c->err, err);
 }
 
+static void count(struct coll_comm *c, atomic_uint *group, int n)
+{
+	if (group)
+		atomic_fetch_add_explicit(group, (unsigned int)n, memory_order_release);
+	atomic_fetch_add_explicit(&c->pending, (unsigned int)n, memory_order_release);
+}
+
 static void put_done(struct coll_tx *tx, int err)
 {
 	struct coll_comm *c = tx->owner;
+	atomic_uint *group = tx->group;
 
 	if (err)
 		coll_comm_lost(c, tx->peer, err);
 	atomic_store_explicit(&tx->busy, false, memory_order_release);
-	atomic_fetch_sub_explicit(&c->pending, 1, memory_order_release);
+	count(c, group, -1);
 }
 
 static struct coll_tx *free_tx(struct coll_comm *c)
@@ -117,12 +125,14 @@ static int try_put(struct coll_comm *c, const struct coll_put *p)
 	tx->done = put_done;
 	tx->owner = c;
 	tx->peer = p->peer;
+	tx->group = p->group;
 	atomic_store_explicit(&tx->busy, true, memory_order_relaxed);
-	atomic_fetch_add_explicit(&c->pending, 1, memory_order_relaxed);
-	ret = coll_net_write(tx, p->buf, p->len, p->desc, &to, coll_word_pack(&w));
+	count(c, p->group, 1);
+	ret = p->silent ? coll_net_store(tx, p->buf, p->len, p->desc, &to)
+			: coll_net_write(tx, p->buf, p->len, p->desc, &to, coll_word_pack(&w));
 	if (ret) {
 		atomic_store_explicit(&tx->busy, false, memory_order_relaxed);
-		atomic_fetch_sub_explicit(&c->pending, 1, memory_order_relaxed);
+		count(c, p->group, -1);
 	}
 	return ret;
 }
@@ -139,7 +149,7 @@ static bool unwritten(const void *arg, uint32_t rank)
 	return false;
 }
 
-static void wait_for_writes(struct coll_comm *c, struct coll_wait *w)
+void coll_wait_for_writes(struct coll_comm *c, struct coll_wait *w)
 {
 	coll_wait_begin(c, w, COLL_FOR_NET);
 	w->missing = unwritten;
@@ -152,7 +162,7 @@ int coll_put(struct coll_comm *c, const struct coll_put *p)
 	int ret = try_put(c, p);
 
 	if (ret == -EAGAIN)
-		wait_for_writes(c, &w);
+		coll_wait_for_writes(c, &w);
 	while (ret == -EAGAIN) {
 		ret = coll_wait(c, &w);
 		if (!ret)
@@ -185,7 +195,7 @@ int coll_flush(struct coll_comm *c)
 	struct coll_wait w;
 	int ret = 0;
 
-	wait_for_writes(c, &w);
+	coll_wait_for_writes(c, &w);
 	while (!ret && atomic_load_explicit(&c->pending, memory_order_acquire))
 		ret = coll_wait(c, &w);
 	return ret ? ret : atomic_load(&c->err);

@@ -27,7 +27,7 @@
 struct coll_peer {
 	fi_addr_t addr;
 	struct coll_key mem; /* its banks and advertisements; see coll_remote_... below */
-	struct coll_key shm; /* of a master: the data in its host's shared memory */
+	struct coll_key shm; /* the data in its host's shared memory, by way of this rank */
 	struct coll_key ping;
 	uint32_t comm;        /* its own number of this communicator */
 	uint32_t host, local; /* agreed */
@@ -53,6 +53,8 @@ struct coll_comm {
 	uint64_t serial; /* no two of a process have the same */
 	uint32_t size, rank;
 	uint32_t call;                       /* the number of the last call; agreed */
+	uint32_t parts;                      /* of broadcasts so far (coll_window.h); agreed */
+	atomic_uint sending[2];              /* parts on their way, by bank of their half */
 	bool net;                            /* the network can be used; agreed */
 	enum coll_variant variant[COLL_OPS]; /* of WEFT_COLL; agreed */
 	atomic_int err;                      /* -errno: broken for good */
@@ -186,7 +188,9 @@ struct coll_put {
 	size_t len;
 	void *desc;
 	uint32_t peer, kind, call;
+	bool silent; /* it arrives as nothing: whoever wants to know looks there */
 	struct coll_key to;
+	atomic_uint *group; /* counts those on their way that belong together; or NULL */
 };
 
 int coll_put(struct coll_comm *c, const struct coll_put *p);
@@ -216,6 +220,7 @@ struct coll_comm *coll_comm_next(uint32_t *at); /* NULL after the last */
 enum coll_wait_for {
 	COLL_FOR_NET = 1, /* for what arrives, or for writes to finish */
 	COLL_FOR_SHM = 2, /* for flags of shared memory */
+	COLL_FOR_FAR = 4, /* for what another process receives there, and may not tell us of */
 };
 
 struct coll_wait {
@@ -231,6 +236,8 @@ struct coll_wait {
 };
 
 void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what);
+/* The same, for writes of ours to be done. */
+void coll_wait_for_writes(struct coll_comm *c, struct coll_wait *w);
 /* While what is waited for is not there: makes progress, yields, sleeps. Returns 0, or -errno if
  * the communicator is broken. */
 int coll_wait(struct coll_comm *c, struct coll_wait *w);

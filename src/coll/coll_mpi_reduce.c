@@ -3,6 +3,7 @@
 
 #include "coll_allgather.h"
 #include "coll_barrier.h"
+#include "coll_bcast.h"
 #include "coll_reduce.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -31,6 +32,19 @@ EXPORT int MPI_Allgather(const void *sendbuf, int sendcount, MPI_Datatype sendty
 	return coll_allgather(&args, &ret) ? ret
 					   : PMPI_Allgather(sendbuf, sendcount, sendtype, recvbuf,
 							    recvcount, recvtype, comm);
+}
+
+static int bcast(const struct coll_bcast_args *a)
+{
+	return PMPI_Bcast(a->buf, (int)a->count, a->type, a->root, a->comm);
+}
+
+EXPORT int MPI_Bcast(void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm)
+{
+	struct coll_bcast_args args = {buf, count, type, root, comm, bcast};
+	int ret;
+
+	return coll_bcast(&args, &ret) ? ret : bcast(&args);
 }
 
 /* ---- reductions ---- */

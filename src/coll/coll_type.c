@@ -48,40 +48,40 @@ int coll_type_of(MPI_Datatype mpi, struct coll_type *t)
 }
 
 /* The MPI counts bytes in int: a piece at a time. */
-static int piece(const struct coll_type *t, int count)
+static int piece(const struct coll_type *t, MPI_Count count)
 {
 	size_t most = t->size ? (INT_MAX / 2) / t->size : 1;
 
-	return most < 1 ? 1 : (size_t)count < most ? count : (int)most;
+	return most < 1 ? 1 : (size_t)count < most ? (int)count : (int)most;
 }
 
 /* Between count of the type at `typed` and their bytes in a row at `packed`. */
-static int move(const struct coll_type *t, char *typed, int count, char *packed, bool pack)
+static int move(const struct coll_type *t, char *typed, MPI_Count count, char *packed, bool pack)
 {
 	if (t->plain) {
 		memcpy(pack ? packed : typed, pack ? typed : packed, (size_t)count * t->size);
 		return 0;
 	}
-	for (int at = 0, n; at < count; at += n) {
+	for (MPI_Count at = 0, n; at < count; at += n) {
 		char *one = typed + at * t->extent, *other = packed + (size_t)at * t->size;
 		int pos = 0, bytes, err;
 
 		n = piece(t, count - at);
 		bytes = (int)((size_t)n * t->size);
-		err = pack ? PMPI_Pack(one, n, t->mpi, other, bytes, &pos, MPI_COMM_SELF)
-			   : PMPI_Unpack(other, bytes, &pos, one, n, t->mpi, MPI_COMM_SELF);
+		err = pack ? PMPI_Pack(one, (int)n, t->mpi, other, bytes, &pos, MPI_COMM_SELF)
+			   : PMPI_Unpack(other, bytes, &pos, one, (int)n, t->mpi, MPI_COMM_SELF);
 		if (err || (pack && pos != bytes))
 			return -EINVAL;
 	}
 	return 0;
 }
 
-int coll_type_pack(const struct coll_type *t, const void *from, int count, void *to)
+int coll_type_pack(const struct coll_type *t, const void *from, MPI_Count count, void *to)
 {
 	return move(t, (char *)from, count, to, true);
 }
 
-int coll_type_unpack(const struct coll_type *t, const void *from, void *to, int count)
+int coll_type_unpack(const struct coll_type *t, const void *from, void *to, MPI_Count count)
 {
 	return move(t, to, count, (char *)from, false);
 }

@@ -18,7 +18,7 @@ struct coll_type {
 int coll_type_of(MPI_Datatype mpi, struct coll_type *t);
 
 /* count of them, from or to where the program has them. bytes: count * t->size. */
-int coll_type_pack(const struct coll_type *t, const void *from, int count, void *to);
-int coll_type_unpack(const struct coll_type *t, const void *from, void *to, int count);
+int coll_type_pack(const struct coll_type *t, const void *from, MPI_Count count, void *to);
+int coll_type_unpack(const struct coll_type *t, const void *from, void *to, MPI_Count count);
 
 #endif

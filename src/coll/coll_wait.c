@@ -17,6 +17,7 @@
 #define MPI_EVERY 16                    /* turns */
 #define NAP_SHM   (2 * UTIL_NS_PER_MS)  /* woken earlier by a flag */
 #define NAP_BOTH  (50 * UTIL_NS_PER_US) /* not woken by the network */
+#define NAP_FAR   (200 * UTIL_NS_PER_US)
 #define ASK_EVERY (500 * UTIL_NS_PER_MS)
 #define ASK_ALL   8 /* every so many times */
 #define TAG       0x6ef7
@@ -82,7 +83,8 @@ static void ask(struct coll_comm *c, uint32_t rank)
 static void ask_missing(struct coll_comm *c, const struct coll_wait *w, bool all)
 {
 	for (uint32_t i = 0; i < c->size; i++) {
-		bool missing = w->what & COLL_FOR_NET && (!w->missing || w->missing(w->arg, i));
+		bool missing = w->what & (COLL_FOR_NET | COLL_FOR_FAR) &&
+			       (!w->missing || w->missing(w->arg, i));
 
 		if (c->peer[i].host != c->host) {
 			if (c->net && (missing || all))
@@ -113,9 +115,13 @@ void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what)
 /* Returns how much has happened. */
 static int nap(struct coll_comm *c, const struct coll_wait *w)
 {
+	uint64_t ns = NAP_SHM;
+
 	if (!(w->what & COLL_FOR_SHM))
 		return coll_net_nap();
-	coll_shm_sleep(&c->shm, w->seen, w->what & COLL_FOR_NET ? NAP_BOTH : NAP_SHM);
+	if (w->what & (COLL_FOR_NET | COLL_FOR_FAR))
+		ns = w->what & COLL_FOR_NET ? NAP_BOTH : NAP_FAR;
+	coll_shm_sleep(&c->shm, w->seen, ns);
 	return events(c) != w->seen;
 }
 

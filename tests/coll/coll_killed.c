@@ -25,6 +25,12 @@ static int call(const char *op, void *out, void *in, MPI_Comm comm)
 		return MPI_Reduce_scatter_block(out, in, bytes, MPI_BYTE, MPI_BOR, comm);
 	if (!strcmp(op, "allgather"))
 		return MPI_Allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm);
+	if (!strcmp(op, "bcast")) { /* of the one that dies */
+		int size;
+
+		MPI_Comm_size(comm, &size);
+		return MPI_Bcast(out, bytes, MPI_BYTE, size - 1, comm);
+	}
 	if (!strcmp(op, "barrier"))
 		return MPI_Barrier(comm);
 	return MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm);

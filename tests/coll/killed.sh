@@ -43,7 +43,7 @@ killed() {
 
 # Hydra's proxy often does not survive a rank that it has started; on a lab each host has its own.
 if [ "$mpi" = openmpi ]; then
-	killed 4 4 "alltoall=pap_shm_direct allreduce=tree barrier=dissem"
+	killed 4 4 "alltoall=pap_shm_direct allreduce=tree barrier=dissem bcast=tree"
 	killed 4 100000 "alltoall=direct"
 	WEFT_COLL_FETCH=no killed 4 100000 "alltoall=pap_direct"
 fi
@@ -57,6 +57,7 @@ killed 4 100000 "alltoall=pap_direct reduce_scatter=halving" "${on[@]}"
 # Of two on a host, the one that does not talk to other hosts: who waits for its master, or for others
 # who do, must hear of it, too.
 killed 8 4 "barrier=dissem alltoall=pap_shm_direct allreduce=tree allgather=tree" "${on[@]}"
+killed 8 40 "bcast=direct" "${on[@]}"
 killed 7 20 "alltoall=pap_direct reduce_scatter=halving" "${on[@]}"
 
 # One of 48 comes late: nobody else is asked for, and it only as often as time has passed.

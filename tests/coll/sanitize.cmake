@@ -33,7 +33,7 @@ function(weft_coll_sanitized name mpi place ranks program seconds ways)
     ENVIRONMENT "MPI_DIR=tests/coll;MPI_PLACE=${place};MPI_OPTIONS=--coll;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR};ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0:abort_on_error=0:exitcode=99;UBSAN_OPTIONS=print_stacktrace=1:exitcode=99;OMPI_MCA_memory=^patcher;WEFT_COLL=${ways}")
 endfunction()
 
-set(others allreduce=tree,reduce_scatter=tree,allgather=tree,barrier=dissem)
+set(others allreduce=tree,reduce_scatter=tree,allgather=tree,barrier=dissem,bcast=tree)
 weft_coll_sanitized(shm openmpi host 3 check 0.15 alltoall=pap_shm_direct,${others})
 weft_coll_sanitized(direct openmpi host 3 check 0.15 alltoall=pap_direct,alltoallv=pap_direct)
 weft_coll_sanitized(carried openmpi lab 3 carried 0.5 alltoallv=direct)

@@ -1,5 +1,5 @@
 # libweft-coll: its parts by themselves, and programs with it.
-foreach(name bank kinds mail shm)
+foreach(name bank kinds mail shm window)
   weft_cmocka_test(test_coll_${name} LIBS coll_base)
   target_compile_definitions(test_coll_${name} PRIVATE _GNU_SOURCE)
 endforeach()
@@ -14,8 +14,8 @@ endfunction()
 
 # Every variant, on one host and on a lab whose hosts have unlike numbers of ranks; several operations in
 # one launch where they do not care about each other.
-set(tree allreduce=tree,reduce_scatter=tree,allgather=tree,barrier=dissem)
-set(halving allreduce=halving,reduce_scatter=halving)
+set(tree allreduce=tree,reduce_scatter=tree,allgather=tree,barrier=dissem,bcast=tree)
+set(halving allreduce=halving,reduce_scatter=halving,bcast=direct)
 weft_coll_with(auto openmpi host 6 check 0.4)
 weft_coll_with(direct openmpi host 5 check 0.3 WEFT_COLL=alltoall=direct,alltoallv=direct)
 weft_coll_with(pap_direct openmpi host 5 check 0.3 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct)
