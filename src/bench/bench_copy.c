@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "bench_stats.h"
+#include "bench_sample.h"
 #include "bench_time.h"
 
 enum { TIMES = 31, MANY = 1000, BYTES = 1 << 18 };

@@ -203,8 +203,8 @@ int bench_ctl_expect(struct bench_ctl *ctl, uint32_t op, struct bench_msg *msg, 
 	if (ret)
 		return ret;
 	if (msg->op != op) {
-		fprintf(stderr, "weft-perf: control: got message %u where %u was due\n", msg->op,
-			op);
+		fprintf(stderr, "%s: control: got message %u where %u was due\n",
+			program_invocation_short_name, msg->op, op);
 		return -EPROTO;
 	}
 	return msg->status;

@@ -14,8 +14,10 @@ static struct ibv_context *open_by_name(const char *name)
 	struct ibv_context *ctx = NULL;
 
 	if (!list || !n) {
-		fprintf(stderr, "weft-perf: no verbs device here; `weft verbs weft-perf ...` "
-				"runs on the software RNIC\n");
+		fprintf(stderr,
+			"%s: no verbs device here; `weft verbs %s ...` runs on the software "
+			"RNIC\n",
+			program_invocation_short_name, program_invocation_short_name);
 		if (list)
 			ibv_free_device_list(list);
 		return NULL;
@@ -24,8 +26,9 @@ static struct ibv_context *open_by_name(const char *name)
 		if (!name || !strcmp(ibv_get_device_name(list[i]), name))
 			ctx = ibv_open_device(list[i]);
 	if (!ctx)
-		fprintf(stderr, "weft-perf: cannot open verbs device %s: %s\n",
-			name ? name : "(first)", errno ? strerror(errno) : "not found");
+		fprintf(stderr, "%s: cannot open verbs device %s: %s\n",
+			program_invocation_short_name, name ? name : "(first)",
+			errno ? strerror(errno) : "not found");
 	ibv_free_device_list(list);
 	return ctx;
 }
@@ -46,9 +49,9 @@ struct bench_dev *bench_dev_open(struct bench_env *env)
 	if (!dev->pd || ibv_query_device(dev->ctx, &dev->attr) ||
 	    ibv_query_port(dev->ctx, port, &dev->port) ||
 	    ibv_query_gid(dev->ctx, port, env->gid_index, &dev->gid)) {
-		fprintf(stderr, "weft-perf: %s: port %u or GID index %d cannot be used: %s\n",
-			ibv_get_device_name(dev->ctx->device), port, env->gid_index,
-			strerror(errno));
+		fprintf(stderr, "%s: %s: port %u or GID index %d cannot be used: %s\n",
+			program_invocation_short_name, ibv_get_device_name(dev->ctx->device), port,
+			env->gid_index, strerror(errno));
 		bench_dev_close(dev);
 		return NULL;
 	}
@@ -109,6 +112,8 @@ int bench_qp_init(struct bench_env *env, struct ibv_qp *qp, uint32_t qkey)
 		break;
 	default:
 		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+		if (env->dev->attr.atomic_cap != IBV_ATOMIC_NONE)
+			attr.qp_access_flags |= IBV_ACCESS_REMOTE_ATOMIC;
 		mask |= IBV_QP_ACCESS_FLAGS;
 	}
 	return -ibv_modify_qp(qp, &attr, mask);

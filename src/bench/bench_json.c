@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <math.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,11 +11,6 @@
 #include "bench_json.h"
 #include "bench_verbs.h"
 
-json_t *bench_json_number(double value)
-{
-	return isfinite(value) ? json_real(value) : json_null();
-}
-
 json_t *bench_json_summary(const struct bench_summary *s)
 {
 	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "n", (json_int_t)s->n,
@@ -26,23 +20,6 @@ json_t *bench_json_summary(const struct bench_summary *s)
 			 bench_json_number(s->p99), "max", bench_json_number(s->max));
 }
 
-static void cpu_model(char *buf, size_t len)
-{
-	FILE *f = fopen("/proc/cpuinfo", "re");
-	char line[256], *p;
-
-	snprintf(buf, len, "unknown");
-	while (f && fgets(line, sizeof(line), f)) {
-		if (strncmp(line, "model name", 10) != 0 || !(p = strchr(line, ':')))
-			continue;
-		p[strcspn(p, "\n")] = 0;
-		snprintf(buf, len, "%s", p + 2);
-		break;
-	}
-	if (f)
-		fclose(f);
-}
-
 static json_t *machine(void)
 {
 	double load[3] = {0};
@@ -50,7 +27,7 @@ static json_t *machine(void)
 	char cpu[128];
 
 	uname(&un);
-	cpu_model(cpu, sizeof(cpu));
+	bench_cpu_model(cpu, sizeof(cpu));
 	getloadavg(load, 3);
 	return json_pack("{s:s, s:s, s:s, s:I, s:f}", "kernel", un.release, "arch", un.machine,
 			 "cpu", cpu, "cpus", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "load",

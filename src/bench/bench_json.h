@@ -5,7 +5,8 @@
 #include <jansson.h>
 
 #include "bench_opts.h"
-#include "bench_stats.h"
+#include "bench_result.h"
+#include "bench_sample.h"
 #include "bench_target.h"
 
 /* Preemptions per second of a process that waits for nobody; a quiet machine has fewer. */
@@ -13,7 +14,6 @@
 
 /* The frame of a result file: program, command, machine, options. env may be NULL. */
 json_t *bench_json_document(const struct bench_env *env, const struct bench_opts *opts);
-json_t *bench_json_number(double value); /* null when it is not one */
 json_t *bench_json_summary(const struct bench_summary *s);
 /* spread may be NULL. */
 json_t *bench_json_target(const char *what, const struct bench_target *t, double value,

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "bench_stats.h"
+#include "bench_sample.h"
 
 enum {
 	BENCH_MPI_KEYS = 4,

@@ -21,7 +21,7 @@
 
 #include "bench_copy.h"
 #include "bench_msg.h"
-#include "bench_stats.h"
+#include "bench_sample.h"
 #include "bench_time.h"
 #include "msg.h"
 

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "bench_opts.h"
-#include "util_number.h"
+#include "bench_number.h"
+
+#define NAME "weft-perf"
 
 static const char usage[] =
 	"Usage: weft-perf COMMAND [OPTION]... [HOST]\n"
@@ -120,30 +122,6 @@ static const struct option options[] = {
 	{0},
 };
 
-/* A number from lo to hi, with an optional K, M or G (powers of two). */
-static int number(const char *what, const char *text, uint64_t lo, uint64_t hi, uint64_t *out)
-{
-	uint64_t v;
-
-	if (util_size(text, &v) || v < lo || v > hi) {
-		fprintf(stderr, "weft-perf: %s: `%s` is not a number from %llu to %llu\n", what,
-			text, (unsigned long long)lo, (unsigned long long)hi);
-		return -EINVAL;
-	}
-	*out = v;
-	return 0;
-}
-
-static int whole(const char *what, const char *text, int lo, int hi, int *out)
-{
-	uint64_t v;
-	int ret = number(what, text, (uint64_t)lo, (uint64_t)hi, &v);
-
-	if (!ret)
-		*out = (int)v;
-	return ret;
-}
-
 static int parse_kinds(struct bench_opts *o, char *list)
 {
 	int n = 0;
@@ -183,7 +161,7 @@ static int parse_sizes(struct bench_opts *o, char *list)
 				BENCH_MAX_SIZES);
 			return -EINVAL;
 		}
-		if (number("--sizes", tok, 1, 64 << 20, &v))
+		if (bench_number(NAME, "--sizes", tok, 1, 64 << 20, &v))
 			return -EINVAL;
 		o->sizes[o->n_sizes++] = (size_t)v;
 	}
@@ -201,29 +179,29 @@ static int parse_client(struct bench_opts *o, int c)
 	case 's':
 		return parse_sizes(o, optarg);
 	case 'n':
-		return number("--iters", optarg, 1, 10000000, &o->iters);
+		return bench_number(NAME, "--iters", optarg, 1, 10000000, &o->iters);
 	case 'r':
-		return number("--rounds", optarg, 1, 10000, &o->rounds);
+		return bench_number(NAME, "--rounds", optarg, 1, 10000, &o->rounds);
 	case 't':
-		return number("--round-ms", optarg, 1, 10000, &o->round_ms);
+		return bench_number(NAME, "--round-ms", optarg, 1, 10000, &o->round_ms);
 	case OPT_MAX_SECONDS:
-		return number("--max-seconds", optarg, 1, 86400, &o->max_seconds);
+		return bench_number(NAME, "--max-seconds", optarg, 1, 86400, &o->max_seconds);
 	case OPT_DEPTH:
-		return number("--depth", optarg, 4, 128, &o->conf.depth);
+		return bench_number(NAME, "--depth", optarg, 4, 128, &o->conf.depth);
 	case OPT_SIGNAL:
-		return number("--signal", optarg, 1, 128, &o->conf.signal_every);
+		return bench_number(NAME, "--signal", optarg, 1, 128, &o->conf.signal_every);
 	case OPT_UD_MAX:
-		return number("--ud-max", optarg, 8, 65507, &o->conf.ud_max);
+		return bench_number(NAME, "--ud-max", optarg, 8, 65507, &o->conf.ud_max);
 	case OPT_UD_WINDOW:
-		return number("--ud-window", optarg, 1, 64 << 20, &o->conf.ud_window);
+		return bench_number(NAME, "--ud-window", optarg, 1, 64 << 20, &o->conf.ud_window);
 	case OPT_STEP_MS:
-		return number("--step-ms", optarg, 100, 600000, &o->conf.step_ms);
+		return bench_number(NAME, "--step-ms", optarg, 100, 600000, &o->conf.step_ms);
 	case OPT_MAX_PEERS:
-		ret = number("--max-peers", optarg, 1, 4096, &v);
+		ret = bench_number(NAME, "--max-peers", optarg, 1, 4096, &v);
 		o->max_peers = ret ? 0 : (unsigned int)v;
 		return ret;
 	default: /* OPT_SECONDS */
-		ret = number("--seconds", optarg, 1, 600, &v);
+		ret = bench_number(NAME, "--seconds", optarg, 1, 600, &v);
 		o->seconds = ret ? 0 : (unsigned int)v;
 		return ret;
 	}
@@ -236,9 +214,9 @@ static int parse_one(struct bench_opts *o, int c)
 		o->json = optarg;
 		return 0;
 	case 'p':
-		return whole("--port", optarg, 1, 65535, &o->port);
+		return bench_whole(NAME, "--port", optarg, 1, 65535, &o->port);
 	case OPT_WAIT:
-		return whole("--wait", optarg, 0, 600000, &o->wait_ms);
+		return bench_whole(NAME, "--wait", optarg, 0, 600000, &o->wait_ms);
 	case OPT_BIND:
 		o->bind = optarg;
 		return 0;
@@ -246,7 +224,7 @@ static int parse_one(struct bench_opts *o, int c)
 		o->keep = true;
 		return 0;
 	case OPT_CPU:
-		return whole("--cpu", optarg, 0, 4095, &o->cpu);
+		return bench_whole(NAME, "--cpu", optarg, 0, 4095, &o->cpu);
 	case OPT_NO_PIN:
 		o->pin = false;
 		return 0;
@@ -254,9 +232,9 @@ static int parse_one(struct bench_opts *o, int c)
 		o->dev = optarg;
 		return 0;
 	case OPT_IB_PORT:
-		return whole("--ib-port", optarg, 1, 255, &o->ib_port);
+		return bench_whole(NAME, "--ib-port", optarg, 1, 255, &o->ib_port);
 	case OPT_GID_INDEX:
-		return whole("--gid-index", optarg, 0, 255, &o->gid_index);
+		return bench_whole(NAME, "--gid-index", optarg, 0, 255, &o->gid_index);
 	case 'q':
 		o->quiet = true;
 		return 0;

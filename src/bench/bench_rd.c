@@ -16,7 +16,8 @@ struct ibv_qp *bench_rd_create(struct bench_dev *dev, struct ibv_cq *cq,
 		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
 		.pd = dev->pd,
 		.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE |
-				  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ,
+				  IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ |
+				  IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
 	};
 
 	return weftdv_create_qp(dev->ctx, &attr, &weft);
@@ -36,6 +37,10 @@ static void begin(struct ibv_qp_ex *ex, const struct ibv_send_wr *wr)
 		break;
 	case IBV_WR_RDMA_READ:
 		ibv_wr_rdma_read(ex, rkey, addr);
+		break;
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		ibv_wr_atomic_fetch_add(ex, wr->wr.atomic.rkey, wr->wr.atomic.remote_addr,
+					wr->wr.atomic.compare_add);
 		break;
 	default:
 		ibv_wr_send(ex);

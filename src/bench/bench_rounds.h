@@ -9,7 +9,7 @@
 
 #include "bench_kind.h"
 #include "bench_opts.h"
-#include "bench_stats.h"
+#include "bench_sample.h"
 
 /* One kind at one size. Values are microseconds (lat) or MB/s (bw). */
 struct bench_series {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bench_search.h"
-#include "bench_stats.h"
+#include "bench_sample.h"
 #include "bench_time.h"
 #include "msg_reuse.h"
 

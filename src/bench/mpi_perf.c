@@ -1,6 +1,6 @@
 /* weft-mpi-perf: latency, bandwidth, overlap and progress of any MPI. An ordinary program:
  *
- *	mpicc -O2 -D_GNU_SOURCE -o weft-mpi-perf mpi_*.c bench_stats.c bench_copy.c -lm
+ *	mpicc -O2 -D_GNU_SOURCE -o weft-mpi-perf mpi_*.c bench_sample.c bench_copy.c -lm
  */
 #include "mpi_perf.h"
 

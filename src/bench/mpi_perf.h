@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "bench_stats.h"
+#include "bench_sample.h"
 
 enum { MP_TAG = 1, MP_ACK = 2, MP_SIZES = 32, MP_LIST = 17, MP_MIFS = 8, MP_WINDOW_MOST = 1024 };
 

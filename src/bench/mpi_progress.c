@@ -108,11 +108,12 @@ static void report(struct mp *mp, const struct message *m, double factor, double
 		MP_REAL("p10_us", bench_percentile(v, (size_t)n, 0.1) * 1e6, 1),
 		MP_REAL("p90_us", bench_percentile(v, (size_t)n, 0.9) * 1e6, 1),
 		MP_REAL("ratio", t / base, 3),
-		/* A delay shorter than the latency leaves something in any case. */
+		/* A delay shorter than the latency leaves something in any case; of a latency that
+		 * the clocks' error has made negative there are no percents. */
 		MP_REAL("left_pct",
-			delay < base ? NAN
-			: left < 0   ? 0
-				     : left,
+			factor < 1 || base <= 0 ? NAN
+			: left < 0              ? 0
+						: left,
 			1),
 	};
 

@@ -38,6 +38,8 @@ int cli_lab(int argc, char **argv);
 int cli_fabric(int argc, char **argv);
 int cli_paths_watch(int argc, char **argv);
 int cli_run(int argc, char **argv);
+int cli_bench(int argc, char **argv);
+int cli_reproduce(int argc, char **argv);
 int cli_help(int argc, char **argv);
 
 /* One sentence on standard error, prefixed "weft: " or "weft COMMAND: " for the

@@ -22,7 +22,7 @@ void cli_print_help(FILE *to)
 	      "Commands:\n",
 	      to);
 	for (c = cli_commands; c->name; c++)
-		fprintf(to, "  %-8s %s\n", c->name, c->summary);
+		fprintf(to, "  %-9s %s\n", c->name, c->summary);
 	fputs("\n"
 	      "Options:\n"
 	      "  -h, --help     this text; 'weft COMMAND --help' explains a command\n"
@@ -40,8 +40,9 @@ void cli_print_help(FILE *to)
 	      "\n"
 	      "Exit codes: 0 done; 1 what was run or examined failed; 2 wrong usage, or it\n"
 	      "can not be done here. Manual pages: weft(1), weft-verbs(1), weft-lab(1),\n"
-	      "weft-fabric(1), weft-run(1), weft-paths(1), weft-info(1), weft-perf(1),\n"
-	      "weft-mpi-perf(1), weft-tunables(7), weft-coll(7), weftdv(7), fi_weft(7).\n",
+	      "weft-fabric(1), weft-run(1), weft-paths(1), weft-bench(1),\n"
+	      "weft-reproduce(1), weft-info(1), weft-perf(1), weft-mpi-perf(1),\n"
+	      "weft-tunables(7), weft-coll(7), weftdv(7), fi_weft(7).\n",
 	      to);
 }
 

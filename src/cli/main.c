@@ -12,6 +12,8 @@ const struct cli_command cli_commands[] = {
 	{"run", "start an MPI program, on a lab or locally", cli_run},
 	{"fabric", "fat trees: routes, rank orders, hot spots, simulation", cli_fabric},
 	{"paths", "watch which paths divided messages take, live", cli_paths_watch},
+	{"bench", "measure verbs devices, and MPI stacks side by side", cli_bench},
+	{"reproduce", "measure what the papers claim, and report", cli_reproduce},
 	{"info", "show devices, libraries, tunables and what is missing", cli_info},
 	{"help", "explain a command", cli_help},
 	{0},

@@ -15,7 +15,7 @@ struct coll_env {
 	const char *provider;
 	const char *topology; /* NULL: none */
 	size_t copy_max;      /* longest message of a pair that is copied */
-	bool fetch; /* from the memory of other ranks of a host */
+	bool fetch;           /* from the memory of other ranks of a host */
 	bool stats;
 };
 

@@ -105,6 +105,8 @@ int lab_each(int (*fn)(const struct lab *lab, void *arg), void *arg, struct lab_
 
 /* Builds the lab and leaves the holder behind. spec->net and prefix are chosen here. */
 int lab_up(struct lab_spec *spec, struct lab *lab, struct lab_error *e);
+/* In a new user namespace: uid and gid, which we were outside, are root. */
+int lab_become_root(uid_t uid, gid_t gid, struct lab_error *e);
 /* Ends the lab and removes what is left of it, alive or not, whole or not. -ENOENT when
  * there is nothing of that name. */
 int lab_down(const char *name, struct lab_error *e);

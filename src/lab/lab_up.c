@@ -37,7 +37,7 @@ static int write_file(const char *path, const char *text)
 }
 
 /* In a user namespace of our own we are root. */
-static int become_root(uid_t uid, gid_t gid, struct lab_error *e)
+int lab_become_root(uid_t uid, gid_t gid, struct lab_error *e)
 {
 	char map[64];
 	int ret;
@@ -110,7 +110,7 @@ static void __attribute__((noreturn)) hold(const struct start *start, uid_t uid,
 	signal(SIGCHLD, SIG_IGN); /* the kernel reaps */
 	signal(SIGPIPE, SIG_IGN);
 	umask(022);
-	if (!(start->user && become_root(uid, gid, &e)))
+	if (!(start->user && lab_become_root(uid, gid, &e)))
 		lab_build(start->spec, start->hosts, &e);
 	if (e.code) {
 		tell(&e);

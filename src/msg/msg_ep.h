@@ -196,6 +196,7 @@ struct msg_ep {
 	struct list_head strips;
 	struct list_head turns;   /* those that have more to send, and others are before them */
 	uint32_t parts_out;       /* pieces under way, of all messages */
+	double pace;              /* that divided messages have had, in bytes per ns */
 	struct stripe_auto crowd; /* whether the network is crowded */
 	struct msg_live *live;    /* NULL: nothing is shown */
 	struct msg_owns owns;     /* RD: own addresses, ... */

@@ -127,6 +127,30 @@ bool msg_stripe_fins(const struct msg_ep *ep, const struct msg_op *op)
 	return op->strip && ep->port->connected && op->kind == MSG_OP_SEND;
 }
 
+/* Of the own link, in bytes per ns; 0: nobody knows. It may never have been full with what we send,
+ * but then it has brought us something. */
+static double line(const struct msg_ep *ep)
+{
+	struct weftdv_rd_stats rd;
+	double link;
+
+	if (ep->port->connected || msg_verbs_dv()->query_rd(ep->qp, &rd))
+		return 0;
+	link = (double)rd.link / 1e9;
+	return link > ep->pace ? link : ep->pace;
+}
+
+/* The fastest message counts, but not for ever. */
+#define PACE_AGE 0.03
+
+static void learn_pace(struct msg_ep *ep, const struct stripe_msg *m, uint64_t now)
+{
+	double pace = now > m->began ? (double)m->bytes / (double)(now - m->began) : 0;
+
+	ep->pace -= PACE_AGE * ep->pace;
+	ep->pace = pace > ep->pace ? pace : ep->pace;
+}
+
 static int begin(struct msg_ep *ep, struct msg_op *op, struct msg_paths *paths)
 {
 	struct msg_strip *s = calloc(1, sizeof(*s));
@@ -141,6 +165,7 @@ static int begin(struct msg_ep *ep, struct msg_op *op, struct msg_paths *paths)
 	list_init(&s->turn);
 	list_add_tail(&s->link, &ep->strips);
 	msg_paths_watch(ep, msg_rdma_peer(op), paths, now);
+	msg_stripe_conf(s)->least = stripe_least(line(ep));
 	stripe_begin(msg_stripe_conf(s), msg_stripe_state(s), &s->msg, msg_rdma_len(op), now);
 	op->strip = s;
 	return 0;
@@ -378,6 +403,8 @@ static void piece_done(struct msg_ep *ep, struct msg_part *part)
 				  part->began, now);
 	else
 		stripe_forget(msg_stripe_state(s), &s->msg, &part->piece);
+	if (end)
+		learn_pace(ep, &s->msg, now);
 	s->there[part->piece.path] += bytes;
 	if (paths->old)
 		ep->peers[msg_rdma_peer(op)].paths->before += bytes;

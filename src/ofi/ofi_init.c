@@ -71,9 +71,6 @@ static uint32_t local_ranks(void)
 	return 0;
 }
 
-/* Shorter pieces cost more than they gain: some microseconds of both processors each. */
-#define LEAST_PIECE 16384
-
 /* A name alone gets its numbers from the other tunables. */
 static void read_striping(void)
 {
@@ -95,7 +92,7 @@ static void read_striping(void)
 		OFI_WARN(CORE, "FI_WEFT_STRIPING: %s; messages are not divided\n", why);
 		return;
 	}
-	ofi_conf.stripe.least = LEAST_PIECE;
+	ofi_conf.stripe.least = ofi_conf.stripe.last = stripe_least(0);
 }
 
 static void read_tunables(void)

@@ -58,6 +58,7 @@ struct rd_path {
 	struct list_head flight; /* sent, oldest first */
 	struct list_head lost;   /* to be sent again, lowest number first within a lane */
 	struct rd_rtt rtt;
+	struct rd_rtt *all; /* of all paths to the same place; may be NULL */
 	struct rd_cc cc;
 	uint32_t order;       /* of the next transmission */
 	uint32_t acked_order; /* the highest that is acknowledged, once acked_any */

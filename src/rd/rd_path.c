@@ -170,7 +170,7 @@ void rd_path_got(struct rd_path *p, struct rd_sent *s, uint64_t now)
 
 static uint64_t timeout(const struct rd_path *p)
 {
-	return p->heard + rd_rtt_timeout(&p->rtt, p->backoff + p->held);
+	return p->heard + rd_rtt_timeout(&p->rtt, p->all, p->backoff + p->held);
 }
 
 /* Karn's second rule: whoever sends everything again before the answer can come never gets a
@@ -246,6 +246,8 @@ unsigned int rd_path_settle(struct rd_path *p, uint64_t now)
 		return 0;
 	if (p->got_rtt)
 		rd_rtt_sample(&p->rtt, p->got_rtt);
+	if (p->got_rtt && p->all)
+		rd_rtt_sample(p->all, p->got_rtt);
 	rd_cc_acked(&p->cc, p->got_bytes, p->got_order, p->order, p->got_rtt, was_full(p), now);
 	p->got = false;
 	p->got_bytes = 0;

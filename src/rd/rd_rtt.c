@@ -12,7 +12,7 @@ void rd_rtt_sample(struct rd_rtt *r, uint64_t ns)
 	r->latest = ns;
 	if (r->samples < RD_RTT_MANY)
 		r->samples++;
-	if (!r->smoothed) {
+	if (r->samples == 1) {
 		r->smoothed = ns;
 		r->deviation = ns / 2;
 		r->least = ns;
@@ -32,17 +32,25 @@ static uint64_t base(const struct rd_rtt *r)
 {
 	uint64_t margin = 4 * r->deviation;
 
-	if (!r->smoothed)
-		return RD_RTT_INITIAL;
 	if (margin < r->smoothed / 2)
 		margin = r->smoothed / 2;
+	if (!r->samples && r->smoothed + margin < RD_RTT_INITIAL)
+		return RD_RTT_INITIAL;
 	return r->smoothed + margin;
 }
 
-uint64_t rd_rtt_timeout(const struct rd_rtt *r, unsigned int backoff)
+void rd_rtt_expect(struct rd_rtt *r, const struct rd_rtt *other)
+{
+	if (!r->samples)
+		*r = (struct rd_rtt){.smoothed = other->smoothed, .deviation = other->deviation};
+}
+
+uint64_t rd_rtt_timeout(const struct rd_rtt *r, const struct rd_rtt *all, unsigned int backoff)
 {
 	uint64_t t = base(r), least = backoff ? RD_RTO_MIN : RD_PROBE_MIN;
 
+	if (all && (!r->samples || base(all) > t))
+		t = base(all);
 	if (t < least)
 		t = least;
 	while (backoff-- && t < RD_RTO_MAX)

@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 struct rd_rtt {
-	uint64_t smoothed, deviation, latest, least; /* ns; smoothed 0: no sample yet */
-	uint32_t samples;                            /* up to RD_RTT_MANY */
+	uint64_t smoothed, deviation, latest, least; /* ns; smoothed 0: nobody knows */
+	uint32_t samples; /* up to RD_RTT_MANY; 0: smoothed and deviation are what to expect */
 };
 
 /* Of so many samples the least is about what the way takes. The first ones are of cold caches, and
@@ -23,7 +23,11 @@ struct rd_rtt {
 #define RD_RTO_MAX (250 * UINT64_C(1000000))
 
 void rd_rtt_sample(struct rd_rtt *r, uint64_t ns);
-/* How long to wait for an acknowledgement, doubled `backoff` times. */
-uint64_t rd_rtt_timeout(const struct rd_rtt *r, unsigned int backoff);
+/* Nothing is known of r yet, and something of another: that is what to expect. */
+void rd_rtt_expect(struct rd_rtt *r, const struct rd_rtt *other);
+/* How long to wait for an acknowledgement, doubled `backoff` times. all: of this path and others
+ * to the same place, or NULL. Who divides a message has few packets on each of many paths, and
+ * from these alone would learn too late how long queues can be. */
+uint64_t rd_rtt_timeout(const struct rd_rtt *r, const struct rd_rtt *all, unsigned int backoff);
 
 #endif

@@ -149,6 +149,7 @@ struct rnic_rd_peer {
 	struct rnic_rd *rd;
 	struct list_head link;              /* on rd->peers */
 	struct list_head paths;             /* at least one */
+	struct rd_rtt rtt;                  /* of all of them */
 	uint64_t life, local_id, remote_id; /* remote_id 0: not accepted yet */
 	struct rnic_rd_peer *namesake;      /* the next of this life's low half */
 	uint64_t doubted; /* since somebody else claims its place; 0: nobody does */
@@ -311,6 +312,7 @@ struct rnic_rd {
 	struct list_head turns;       /* paths with something to send, see rnic_rd_turn.c */
 	struct rnic_timer turn_timer; /* when the next may */
 	struct rd_egress egress;
+	struct rd_rtt rtt; /* of all peers: what to expect of a new one */
 
 	bool posting;   /* the program is in a call, and would rather go on */
 	uint32_t kb_ns; /* what sending takes, on average */

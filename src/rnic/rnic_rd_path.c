@@ -136,6 +136,8 @@ static void join(struct rnic_rd_path *p, struct rnic_rd_peer *peer)
 	p->completions = p->completed_bytes = p->per_kb = 0;
 	rd_path_init(&p->p, peer->mtu + RNIC_RD_OVERHEAD,
 		     peer->room < WINDOW_MAX ? peer->room : WINDOW_MAX);
+	rd_rtt_expect(&peer->rtt, &p->rd->rtt);
+	p->p.all = &peer->rtt;
 	list_del(&p->link);
 	list_add_tail(&p->link, &peer->paths);
 }

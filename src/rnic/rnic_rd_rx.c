@@ -335,6 +335,8 @@ void rnic_rd_settle(struct rnic_rd *rd)
 		now = rnic_rd_now(rd);
 		list_for_each (path, &peer->paths, link)
 			rd_path_settle(&path->p, now);
+		if (peer->rtt.samples)
+			rd_rtt_sample(&rd->rtt, peer->rtt.smoothed);
 		rnic_rd_pump(peer);
 		settle_acks(peer, now);
 		peer->asked = peer->urgent = false;

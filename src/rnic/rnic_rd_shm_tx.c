@@ -177,8 +177,13 @@ static bool tell_all(struct rnic_rd_shm *s)
 
 void rnic_rd_shm_ack(struct rnic_rd_shm *s)
 {
+	bool waits = s->link.tx.full;
+
 	if (tell_all(s) && s->owe)
 		tell(s, REC_ACK, 0, 0);
+	/* There was room for this little, perhaps because the peer has just made some. What waits
+	 * for more does not hear of that by itself. */
+	s->link.tx.full |= waits;
 	bell(s);
 }
 

@@ -51,13 +51,14 @@ struct stripe_conf {
 	double alpha;                   /* 0 … 1, how fast weights are learnt */
 	double fixed[STRIPE_PATHS_MAX]; /* the weights of `weighted` */
 	uint64_t least;                 /* the shortest piece that is worth its cost, in bytes */
+	uint64_t last;                  /* the same at the end of a message; 0: the same */
 	/* What all paths together carry, in bytes per unit of time; 0: not known, so what was
 	 * seen counts. */
 	double line;
 };
 
 #define STRIPE_ALPHA 0.95 /* the paper's */
-#define STRIPE_LEAST 8192 /* of stripe_parse(); about 2 · cost of a piece · line is right */
+#define STRIPE_LEAST 8192 /* of stripe_parse(); see stripe_least() */
 
 /* What is known of the paths to one peer. */
 struct stripe_peer {
@@ -149,6 +150,9 @@ void stripe_peer_init(const struct stripe_conf *c, struct stripe_peer *p, uint64
 
 /* Whether each message goes whole, on the next path: short ones may do so, too. */
 bool stripe_whole(const struct stripe_conf *c);
+
+/* The shortest piece that is worth its cost on a line of so many bytes per ns; 0: not known. */
+uint64_t stripe_least(double line);
 
 /* now: of the same clock as below. */
 void stripe_begin(const struct stripe_conf *c, struct stripe_peer *p, struct stripe_msg *m,

@@ -22,9 +22,10 @@ void stripe_rate_begin(const struct stripe_conf *c, struct stripe_msg *m)
 /* At the end of a message pieces may be shorter, but are still worth their cost. */
 static uint64_t shortest(const struct stripe_conf *c, const struct stripe_msg *m)
 {
-	uint64_t s = m->piece / 4;
+	uint64_t s = m->piece / 4, least = c->last ? c->last : c->least;
 
-	s = s > c->least ? s : c->least;
+	s = s > least ? s : least;
+	s = s < m->piece ? s : m->piece;
 	return s ? s : 1;
 }
 
@@ -48,6 +49,25 @@ double stripe_remembered(const struct stripe_conf *c, const struct stripe_peer *
 		n += p->weight[i] > 0;
 	}
 	return n ? known / n : 0;
+}
+
+/* ---- how much ---- */
+
+/* A piece costs some ten microseconds of both processors, in requests, acknowledgements and
+ * packets, and where many hosts share a processor, as in a lab, that is felt. So only lines on
+ * which a piece takes long have shorter ones: what is under way there can not take another path
+ * any more. Shorter than that, headers are felt, too. */
+#define PIECE_NS    2500000
+#define LEAST_LEAST 4096
+#define LEAST_MOST  16384
+
+uint64_t stripe_least(double line)
+{
+	double least = line * PIECE_NS;
+
+	if (!(line > 0) || least > LEAST_MOST)
+		return LEAST_MOST;
+	return least < LEAST_LEAST ? LEAST_LEAST : (uint64_t)least;
 }
 
 /* ---- giving out ---- */

@@ -106,7 +106,10 @@ holds "$bounds and [.rows[] | [.size, .mif, .by]] == [[4, 1, \"mpi\"], [4, 1, \"
 holds 'all(.rows[]; .message_us == 1000 and .late_pct == null)
 	and all(.rows[] | select(.mif == 32); .bound_us > 4000 and .total_us > 16000)' "$tmp/arrival.json"
 mpi 4 arrival -m 4 --mif 32 --late 25 -d 1000 -i 5 -w 1 -T 20 --sync --wait sleep
-holds "$bounds and all(.rows[]; .late_pct == 25 and .by == \"mpi\" and .bound_us > 0.6 * 32000)" "$tmp/arrival.json"
+# Clocks that are compared by messages are off by as much as these wait for a core, some time slices
+# where four ranks that spin share two: then a rank may seem to leave before the last one came.
+holds 'all(.rows[]; .n > 0 and .beyond_us > -4000 and .p10_us <= .beyond_us and .beyond_us <= .p90_us
+	and .late_pct == 25 and .by == "mpi" and .bound_us > 0.6 * 32000)' "$tmp/arrival.json"
 mpi 4 arrival -m 4 --mif 32 --late 75 -d 1000 -i 5 -w 1 -T 20
 holds "$bounds and all(.rows[]; .bound_us > 6000)" "$tmp/arrival.json"
 for op in allgather allreduce reduce_scatter bcast barrier; do

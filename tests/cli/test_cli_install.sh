@@ -7,10 +7,10 @@ set -u
 DESTDIR="$tmp/stage" cmake --install "$BUILD" --prefix /opt/weft >"$tmp/log" 2>&1 ||
 	fail "cmake --install" "$(cat "$tmp/log")"
 root=$tmp/stage/opt/weft
-for f in bin/weft lib/weft/libibverbs.so.1 lib/weft/libweft-probe.so lib/weft/libweft-fi.so \
+for f in bin/weft bin/weft-verbs-perf lib/weft/libibverbs.so.1 lib/weft/libweft-probe.so lib/weft/libweft-fi.so \
 	lib/weft/libweftdv.so.1 lib/libweftdv.so.1 lib/libweftdv.so include/weft/weftdv.h lib/pkgconfig/weftdv.pc \
 	share/man/man7/weftdv.7 lib/pkgconfig/weft.pc share/man/man1/weft.1 share/man/man1/weft-verbs.1 \
-	share/man/man1/weft-info.1 share/man/man1/weft-lab.1 share/man/man1/weft-fabric.1 share/man/man1/weft-run.1 share/man/man1/weft-paths.1 share/man/man7/weft-tunables.7 share/man/man7/weft-coll.7 \
+	share/man/man1/weft-info.1 share/man/man1/weft-lab.1 share/man/man1/weft-fabric.1 share/man/man1/weft-run.1 share/man/man1/weft-paths.1 share/man/man1/weft-bench.1 share/man/man1/weft-reproduce.1 share/man/man7/weft-tunables.7 share/man/man7/weft-coll.7 \
 	share/bash-completion/completions/weft; do
 	check_true test -f "$root/$f"
 done

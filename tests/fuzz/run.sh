@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzzes every parser of src/wire, src/fabric and src/msg with libFuzzer.
+# Fuzzes every parser of src/wire, src/fabric and src/msg, and results of weft bench, with libFuzzer.
 #
 #   run.sh [EXECUTIONS]      per target, 10000000 unless given
 #   run.sh --build-only
@@ -14,7 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 src=$here/../../src
 out=${FUZZ_OUT:-$here/../../build/fuzz}
 clang=${CLANG:-clang}
-targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram rd pgft msg live lft net job}
+targets=${FUZZ_TARGETS:-mpa fpdu mark seg term hello dgram rd pgft msg live lft net job result}
 
 case ${1:-10000000} in
 --build-only | --minimise) mode=${1#--} runs=0 ;;
@@ -42,6 +42,7 @@ max_len() {
 	lft) echo 2048 ;;
 	net) echo 2048 ;;
 	job) echo 512 ;;
+	result) echo 4096 ;;
 	*)
 		echo "no such target: $1" >&2
 		exit 2
@@ -56,6 +57,8 @@ build() {
 	pgft | lft | net | job) set -- "$1" "$src"/fabric/fabric_[!p]*.c "$src/fabric/fabric_pgft.c" \
 		"$src/util/util_rand.c" "$src/util/util_number.c" -lm ;;
 	msg) set -- "$1" "$src"/msg/msg_wire.c ;;
+	result) set -- "$1" -D_GNU_SOURCE -I"$src/bench" "$src"/bench/bench_result.c "$src"/bench/bench_result_file.c \
+		"$src"/bench/bench_sample.c -ljansson -lm ;;
 	live) set -- "$1" "$src"/msg/msg_live.c "$src/util/util_dir.c" -lm ;;
 	*) set -- "$1" "$src"/wire/*.c ;;
 	esac

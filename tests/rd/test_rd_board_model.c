@@ -404,8 +404,8 @@ static void step_time(struct world *w)
 		struct rd_path *p = &w->roads[k].path;
 		struct item *oldest = model_oldest(w, k);
 		uint64_t at = rd_path_deadline(p);
-		bool silent = oldest &&
-			      w->now >= p->heard + rd_rtt_timeout(&p->rtt, p->backoff + p->held);
+		bool silent = oldest && w->now >= p->heard + rd_rtt_timeout(&p->rtt, NULL,
+									    p->backoff + p->held);
 		unsigned int n, backoff = p->backoff;
 
 		assert_true((at == UINT64_MAX) == !oldest);

@@ -155,6 +155,31 @@ static void test_piece_size(void **state)
 	assert_int_equal(take_all(&c, &p, &m, piece), 3);
 }
 
+/* A path that is due less than a piece gets less, if that is worth it at the end of a message, and
+ * else nothing. */
+static void test_piece_last(void **state)
+{
+	struct stripe_conf c = policy("pull:4");
+	struct stripe_piece piece[STRIPE_OUT_MAX];
+	struct stripe_peer p;
+	struct stripe_msg m;
+
+	(void)state;
+	c.least = 1000;
+	for (c.last = 0; c.last <= 10000; c.last += 10000) {
+		uint32_t n, slow = 0;
+
+		stripe_peer_init(&c, &p, 1);
+		for (uint32_t k = 0; k < 4; k++)
+			p.weight[k] = k == 3 ? 0.02 : 1;
+		stripe_begin(&c, &p, &m, 640000, 0);
+		n = take_all(&c, &p, &m, piece);
+		for (uint32_t i = 0; i < n; i++)
+			slow += piece[i].path == 3 && piece[i].bytes < 10000;
+		assert_int_equal(slow, c.last ? 0 : 1);
+	}
+}
+
 /* Of several messages to a peer the first has the paths, until it is all given out; but each of the
  * others has something under way. */
 static void test_one_after_the_other(void **state)
@@ -440,15 +465,44 @@ static void test_down(void **state)
 	}
 }
 
+/* Pieces are as long as the line makes worth it, within limits; of a line that nobody knows, the
+ * longest. */
+static void test_least(void **state)
+{
+	uint64_t before = 0;
+
+	(void)state;
+	assert_true(stripe_least(0) == 16384);
+	assert_true(stripe_least(-1) == 16384);
+	assert_true(stripe_least(0.0005) == 4096);
+	assert_true(stripe_least(12.5) == 16384);
+	for (double line = 0.0001; line < 1; line *= 1.1) {
+		uint64_t least = stripe_least(line);
+
+		assert_true(least >= before);
+		before = least;
+	}
+	/* 20 Mbit/s: 2.5 MB/s for 2.5 ms */
+	assert_true(stripe_least(0.0025) == 6250);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_conserved),  cmocka_unit_test(test_never_stuck),
-		cmocka_unit_test(test_piece_size), cmocka_unit_test(test_one_after_the_other),
-		cmocka_unit_test(test_pull),       cmocka_unit_test(test_pull_best),
-		cmocka_unit_test(test_pull_stale), cmocka_unit_test(test_hop),
-		cmocka_unit_test(test_late),       cmocka_unit_test(test_late_once),
-		cmocka_unit_test(test_sudden),     cmocka_unit_test(test_down),
+		cmocka_unit_test(test_conserved),
+		cmocka_unit_test(test_never_stuck),
+		cmocka_unit_test(test_piece_size),
+		cmocka_unit_test(test_piece_last),
+		cmocka_unit_test(test_one_after_the_other),
+		cmocka_unit_test(test_pull),
+		cmocka_unit_test(test_pull_best),
+		cmocka_unit_test(test_pull_stale),
+		cmocka_unit_test(test_hop),
+		cmocka_unit_test(test_late),
+		cmocka_unit_test(test_late_once),
+		cmocka_unit_test(test_sudden),
+		cmocka_unit_test(test_down),
+		cmocka_unit_test(test_least),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
