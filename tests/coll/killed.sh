@@ -24,6 +24,7 @@ killed() {
 	read -ra ops <<<"$3"
 	export WEFT_COLL=${3// /,}
 	shift 3
+	: >"$tmp/said" # looked at before the one that writes it may have begun
 	timeout -k 5 60 "$WEFT" run --coll "$@" -n "$ranks" --mpi-args $survive "$program" "$bytes" \
 		"${ops[@]%%=*}" >"$tmp/said" 2>"$tmp/err" </dev/null &
 	pid=$!
