@@ -419,7 +419,7 @@ bool coll_bcast(const struct coll_bcast_args *args, int *ret)
 		return false;
 	/* As much on every rank, whatever the types look like. */
 	b.bytes = (size_t)args->count * b.type.size;
-	if (!b.bytes)
+	if (!b.bytes || b.bytes > COLL_BLOCK_MAX)
 		return false;
 	b.root = (uint32_t)args->root;
 	b.root_host = c->peer[b.root].host;

@@ -2,6 +2,7 @@
 #ifndef WEFT_COLL_TYPE_H
 #define WEFT_COLL_TYPE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -13,6 +14,16 @@ struct coll_type {
 	MPI_Aint extent; /* from one to the next in memory */
 	bool plain;      /* in memory as on the way, one behind the other */
 };
+
+/* The MPI packs no more bytes at once, and an element can not be cut. One rank's block may be one
+ * element where that of another is many: so longer blocks are left to the MPI by all of them. */
+#define COLL_BLOCK_MAX ((size_t)INT_MAX)
+
+/* Whether it can be packed, or need not. */
+static inline bool coll_type_fits(const struct coll_type *t)
+{
+	return t->plain || t->size <= COLL_BLOCK_MAX;
+}
 
 /* Returns 0, or -EINVAL if the MPI does not say. */
 int coll_type_of(MPI_Datatype mpi, struct coll_type *t);

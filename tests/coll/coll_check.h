@@ -24,8 +24,20 @@ struct cc_case {
 	MPI_Comm comm;
 	int rank, size; /* in comm */
 	int in_place;
+	int large;      /* this rank calls the large name, if the MPI has one */
 	char text[128]; /* what it is, for whoever has to repeat it */
 };
+
+/* The name that an interposer answers to, or the MPI's own; the small one or the large one, which
+ * takes wider counts. */
+#define CC_SMALL(own, name, ...) ((own) ? PMPI_##name : MPI_##name)(__VA_ARGS__)
+#if MPI_VERSION >= 4
+#define CC_LARGE(own, name, ...) ((own) ? PMPI_##name##_c : MPI_##name##_c)(__VA_ARGS__)
+#define CC_CALL(c, own, name, ...)                                                                 \
+	((c)->large ? CC_LARGE(own, name, __VA_ARGS__) : CC_SMALL(own, name, __VA_ARGS__))
+#else
+#define CC_CALL(c, own, name, ...) CC_SMALL(own, name, __VA_ARGS__)
+#endif
 
 /* ---- what a case is made of (coll_case.c) ---- */
 
