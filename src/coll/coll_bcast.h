@@ -1,16 +1,16 @@
-/* MPI_Bcast. What is sent goes in parts, each once into the shared memory of every host, from where
- * its ranks take it as they come, without waiting for each other. Parts have a window of slots
- *there (coll_window.h), which is what makes it safe that the root hears from nobody.
+/* MPI_Bcast. What is sent goes in parts, each once into the shared memory of every host, from
+ * where its ranks take it as they come, without waiting for each other. Parts have a window of
+ * slots there (coll_window.h), which is what makes it safe that the root hears from nobody.
  *
  *	direct  the root writes to every other host by itself, first to those that are known to have
  *		room: nobody waits for anybody but the root
  *	tree    hosts pass it on along a binomial tree of their places (coll_tree.h), by their
  *		masters: the root has fewer to write to, but who is below a late master waits for it
  *
- * What says that a part has come: to the master, the word that the write carries. But the master
- *may be late, and the others need not wait for it, if the provider places data meanwhile: each part
- *has its number and a sum of all its bytes before it (coll_sum.h), so whoever looks can tell
- *whether all of it is there.
+ * What says that a part has come: to the master, the word that the write carries. But the
+ * master may be late, and the others need not wait for it, if the provider places data
+ * meanwhile: each part has its number and a sum of all its bytes before it (coll_sum.h), so
+ * whoever looks can tell whether all of it is there.
  */
 #ifndef WEFT_COLL_BCAST_H
 #define WEFT_COLL_BCAST_H

@@ -10,17 +10,17 @@
  *	Whoever writes a part of half n to a host knows that all ranks of that host have left
  *	half n - 2, which was in the same slots.
  *
- * It knows from a flag, one per host and bank n mod 2, that somebody of that host has set in the
- * writer's host, to n / 2. Flags are compared for equality: so there is nothing to set for the
- *first two halves, and a number of which a byte is still missing does not count. Whoever comes to a
- *part of half n, or waits in it, sets the flag of the host that it gets the part from, if nobody of
- *its own host has: one small write in len parts, by somebody who would wait anyway, to somebody who
- * can not go on without. So it never meets a rank that has left, nor overtakes the one before it,
- * which was needed for a part that has come since.
+ * It knows from a flag, one per host and bank n mod 2, that somebody of that host has set in
+ * the writer's host, to n / 2. Flags are compared for equality: so there is nothing to set for
+ * the first two halves, and a number of which a byte is still missing does not count. Whoever
+ * comes to a part of half n, or waits in it, sets the flag of the host that it gets the part
+ * from, if nobody of its own host has: one small write in len parts, by somebody who would wait
+ * anyway, to somebody who can not go on without. So it never meets a rank that has left, nor
+ * overtakes the one before it, which was needed for a part that has come since.
  *
- * The writer waits for nobody but at the first part of a half, and there for one rank of each host
- * to have come, and for all to have left what is more than len parts behind. test_coll_window.c
- *tries all that can happen to a few ranks.
+ * The writer waits for nobody but at the first part of a half, and there for one rank of each
+ * host to have come, and for all to have left what is more than len parts behind.
+ * test_coll_window.c tries all that can happen to a few ranks.
  */
 #ifndef WEFT_COLL_WINDOW_H
 #define WEFT_COLL_WINDOW_H
