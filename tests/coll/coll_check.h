@@ -4,7 +4,7 @@
  * A part of the program is an operation; it consists of cases. All that is random in a case follows
  * from the seed, the part and the number of the case: what all ranks have to agree on from
  *`shared`, what may differ, such as the layout of a datatype and when a rank arrives, from `own`. A
- *case can be repeated by itself:
+ * case can be repeated by itself:
  *
  *	COLL_CASE=17 mpirun -n 5 coll_check -s 1 -p alltoallv
  *
@@ -114,6 +114,7 @@ void cc_barrier(struct cc_case *c);
 void cc_sequence(MPI_Comm comm, int which, int n);
 void cc_many(void);
 void cc_lives(void);
+void cc_gone(void);
 void cc_at_once(void);
 
 #endif

@@ -17,6 +17,8 @@ said() {
 	grep -c "^rank [0-9]*, $1 of $bytes bytes: an error after .*, another after" "$tmp/said"
 }
 
+how=() # options of coll_killed
+
 # killed RANKS BYTES "OPERATION=VARIANT ..." [WEFT-RUN-OPTION]...: all that are left say so, of each.
 # Open MPI's launcher sometimes does not notice that they have ended, so it is not waited for.
 killed() {
@@ -25,8 +27,8 @@ killed() {
 	export WEFT_COLL=${3// /,}
 	shift 3
 	: >"$tmp/said" # looked at before the one that writes it may have begun
-	timeout -k 5 60 "$WEFT" run --coll "$@" -n "$ranks" --mpi-args $survive "$program" "$bytes" \
-		"${ops[@]%%=*}" >"$tmp/said" 2>"$tmp/err" </dev/null &
+	timeout -k 5 60 "$WEFT" run --coll "$@" -n "$ranks" --mpi-args $survive "$program" \
+		"${how[@]}" "$bytes" "${ops[@]%%=*}" >"$tmp/said" 2>"$tmp/err" </dev/null &
 	pid=$!
 	for ((i = 0; i < 500; i++)); do
 		[ "$(grep -c '^rank ' "$tmp/said")" -lt $(((ranks - 1) * ${#ops[@]})) ] || break
@@ -38,7 +40,7 @@ killed() {
 	for op in "${ops[@]}"; do
 		check_eq "$op: $(said "${op%%=*}")" "$op: $((ranks - 1))"
 	done
-	printf '%s, %d ranks: errors after %s s\n' "$WEFT_COLL" "$ranks" \
+	printf '%s, %d ranks%s: errors after %s s\n' "$WEFT_COLL" "$ranks" "${how[*]:+, ${how[*]}}" \
 		"$(sed -n 's/.*an error after \([0-9.]*\) s.*/\1/p' "$tmp/said" | sort -nu | tr '\n' ' ')"
 }
 
@@ -47,6 +49,11 @@ if [ "$mpi" = openmpi ]; then
 	killed 4 4 "alltoall=pap_shm_direct allreduce=tree barrier=dissem bcast=tree"
 	killed 4 100000 "alltoall=direct"
 	WEFT_COLL_FETCH=no killed 4 100000 "alltoall=pap_direct"
+	how=(-r 0)
+	killed 4 3000000 "bcast=tree"
+	how=(-i 300)
+	killed 4 100000 "bcast=direct barrier=dissem"
+	how=()
 fi
 needs_labs
 lab_new "${prefix}kill" --pgft "1;4;1;1"
@@ -60,6 +67,18 @@ killed 4 100000 "alltoall=pap_direct reduce_scatter=halving" "${on[@]}"
 killed 8 4 "barrier=dissem alltoall=pap_shm_direct allreduce=tree allgather=tree" "${on[@]}"
 killed 8 40 "bcast=direct" "${on[@]}"
 killed 7 20 "alltoall=pap_direct reduce_scatter=halving" "${on[@]}"
+
+# One that a broadcast goes to, while there is more of it than slots for it.
+how=(-r 0)
+killed 8 3000000 "bcast=direct" "${on[@]}"
+killed 8 3000000 "bcast=tree" "${on[@]}"
+# The same, and the one that it comes from, in the midst of it.
+how=(-i 400 -r 0)
+killed 8 20000 "bcast=direct" "${on[@]}"
+how=(-i 400)
+killed 7 200000 "bcast=tree" "${on[@]}"
+killed 7 20000 "alltoall=pap_direct allreduce=tree" "${on[@]}"
+how=()
 
 # One of 48 comes late: nobody else is asked for, and it only as often as time has passed.
 export WEFT_COLL=alltoall=pap_direct,barrier=dissem WEFT_COLL_STATS=yes
