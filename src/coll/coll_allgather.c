@@ -28,6 +28,13 @@ static _Atomic uint32_t *flag_of(const struct gather *g, uint32_t host)
 	return coll_shm_done(&g->c->shm, coll_bank(g->call), host);
 }
 
+static char *recv_at(const struct gather *g, uint32_t rank)
+{
+	const struct coll_allgather_args *a = g->args;
+
+	return (char *)a->recvbuf + (MPI_Aint)rank * (MPI_Aint)a->recvcount * g->to.extent;
+}
+
 static int put_mine(struct gather *g)
 {
 	const struct coll_allgather_args *a = g->args;
@@ -35,10 +42,7 @@ static int put_mine(struct gather *g)
 	uint8_t *to = block_at(g, c->first[c->host] + c->shm.me);
 
 	if (a->sendbuf == MPI_IN_PLACE)
-		return coll_type_pack(&g->to,
-				      (const char *)a->recvbuf +
-					      (MPI_Aint)c->rank * a->recvcount * g->to.extent,
-				      a->recvcount, to);
+		return coll_type_pack(&g->to, recv_at(g, c->rank), a->recvcount, to);
 	return coll_type_pack(&g->from, a->sendbuf, a->sendcount, to);
 }
 
@@ -77,9 +81,7 @@ static int take_from(struct gather *g, uint32_t host)
 		uint32_t rank = c->by_host[i];
 
 		if (rank != c->rank || a->sendbuf != MPI_IN_PLACE)
-			ret = coll_type_unpack(&g->to, block_at(g, i),
-					       (char *)a->recvbuf +
-						       (MPI_Aint)rank * a->recvcount * g->to.extent,
+			ret = coll_type_unpack(&g->to, block_at(g, i), recv_at(g, rank),
 					       a->recvcount);
 	}
 	g->taken[host] = 1;
@@ -120,6 +122,15 @@ static int turn(struct gather *g, bool *to_send)
 	return ret ? ret : g->left != before;
 }
 
+/* Masters talk to masters. */
+static bool missing(const void *arg, uint32_t rank)
+{
+	const struct gather *g = arg;
+	uint32_t host = g->c->peer[rank].host;
+
+	return !g->taken[host] && coll_master(g->c, host) == rank;
+}
+
 static int gather(void *arg, enum coll_variant v)
 {
 	struct gather *g = arg;
@@ -137,6 +148,8 @@ static int gather(void *arg, enum coll_variant v)
 	if (coll_here_arrive(c, g->call, NULL, NULL))
 		coll_shm_set(&c->shm, flag_of(g, c->host), g->call);
 	coll_wait_begin(c, &w, COLL_FOR_SHM | (to_send ? COLL_FOR_NET : 0));
+	w.missing = missing;
+	w.arg = g;
 	while ((g->left || to_send) && ret >= 0) {
 		ret = turn(g, &to_send);
 		if (!ret)
@@ -149,8 +162,7 @@ static int by_mpi(const void *arg)
 {
 	const struct coll_allgather_args *a = arg;
 
-	return PMPI_Allgather(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
-			      a->recvtype, a->comm);
+	return a->mpi(a);
 }
 
 bool coll_allgather(const struct coll_allgather_args *args, int *ret)

@@ -10,12 +10,13 @@
 
 struct coll_allgather_args {
 	const void *sendbuf;
-	int sendcount;
+	MPI_Count sendcount;
 	MPI_Datatype sendtype;
 	void *recvbuf;
-	int recvcount;
+	MPI_Count recvcount;
 	MPI_Datatype recvtype;
 	MPI_Comm comm;
+	int (*mpi)(const struct coll_allgather_args *args); /* the MPI's own */
 };
 
 /* Returns whether it is done, with *ret for the program; false: the MPI shall do it. */

@@ -31,9 +31,9 @@ static int pack_at(struct coll_alltoall *a, struct coll_scratch *s)
 	uint64_t at = 0;
 	int ret = 0;
 
-	if (a->send.counts)
+	if (coll_each_counts(&a->send.each))
 		a->offset = calloc(a->c->size, sizeof(*a->offset));
-	if (a->send.counts && !a->offset)
+	if (coll_each_counts(&a->send.each) && !a->offset)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < a->c->size && !ret; i++) {
 		if (a->offset)
@@ -117,15 +117,13 @@ static int fill(struct coll_alltoall *a, const struct coll_alltoall_args *args)
 	ret = coll_type_of(args->recvtype, &a->recv.type);
 	a->recv.buf = args->recvbuf;
 	a->recv.count = args->recvcount;
-	a->recv.counts = args->recvcounts;
-	a->recv.displs = args->rdispls;
+	a->recv.each = args->recv;
 	a->send = a->recv;
 	if (ret || a->in_place)
 		return ret;
 	a->send.buf = (char *)(uintptr_t)args->sendbuf;
 	a->send.count = args->sendcount;
-	a->send.counts = args->sendcounts;
-	a->send.displs = args->sdispls;
+	a->send.each = args->send;
 	return coll_type_of(args->sendtype, &a->send.type);
 }
 
@@ -147,20 +145,35 @@ static void count(struct coll_alltoall *a, enum coll_op op, enum coll_variant v,
 	s->ns += ns;
 }
 
+/* Whether no rank of MPI_Alltoallv's can have counts and places like these. */
+static bool wrong_each(const struct coll_each *e, int size)
+{
+	if (!coll_each_counts(e) || !(e->displs || e->far))
+		return true;
+	for (int i = 0; i < size; i++)
+		if (coll_each_count(e, (uint32_t)i) < 0)
+			return true;
+	return false;
+}
+
 /* Arguments that are wrong are for the MPI to complain about; it does so without talking to
  * anybody. */
-static bool wrong(const struct coll_alltoall_args *args, int size)
+static bool wrong(enum coll_op op, const struct coll_alltoall_args *args, int size)
 {
 	bool in_place = args->sendbuf == MPI_IN_PLACE;
 
-	if (args->recvcounts && (!args->rdispls || (!in_place && !args->sdispls)))
-		return true;
-	if (!args->recvcounts)
-		return args->recvcount < 0 || (!in_place && args->sendcount < 0);
-	for (int i = 0; i < size; i++)
-		if (args->recvcounts[i] < 0 || (!in_place && args->sendcounts[i] < 0))
-			return true;
-	return false;
+	if (op == COLL_ALLTOALLV)
+		return wrong_each(&args->recv, size) ||
+		       (!in_place && wrong_each(&args->send, size));
+	return args->recvcount < 0 || (!in_place && args->sendcount < 0);
+}
+
+/* Lengths of MPI_Alltoallv are not known to all: only this rank's types are looked at. */
+static bool too_long(enum coll_op op, const struct coll_alltoall *a)
+{
+	if (op == COLL_ALLTOALLV)
+		return !coll_type_fits(&a->send.type) || !coll_type_fits(&a->recv.type);
+	return coll_block_len(&a->recv, 0) > COLL_BLOCK_MAX;
 }
 
 static int ours(void *arg, enum coll_variant v)
@@ -172,11 +185,7 @@ static int by_mpi(const void *arg)
 {
 	const struct coll_alltoall_args *a = arg;
 
-	if (a->recvcounts)
-		return PMPI_Alltoallv(a->sendbuf, a->sendcounts, a->sdispls, a->sendtype,
-				      a->recvbuf, a->recvcounts, a->rdispls, a->recvtype, a->comm);
-	return PMPI_Alltoall(a->sendbuf, a->sendcount, a->sendtype, a->recvbuf, a->recvcount,
-			     a->recvtype, a->comm);
+	return a->mpi(a);
 }
 
 /* The unaware variants are there to be compared with; nothing speaks for them. Lengths of
@@ -207,10 +216,10 @@ bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *
 	enum coll_variant v;
 	uint64_t start;
 
-	if (!c || wrong(args, (int)c->size) || fill(&a, args))
+	if (!c || wrong(op, args, (int)c->size) || fill(&a, args))
 		return false;
 	v = c->variant[op];
-	if (v == COLL_MPI)
+	if (v == COLL_MPI || too_long(op, &a))
 		return false;
 	*ret = MPI_SUCCESS;
 	/* As much on every rank. */

@@ -16,12 +16,36 @@
 #include "coll_mail.h"
 #include "coll_type.h"
 
+/* Counts and places of MPI_Alltoallv's blocks, as wide as the program has them. A rank may have
+ * called the large name of an operation and another the small one: nothing but this may depend on
+ * it. */
+struct coll_each {
+	const int *counts, *displs;
+	const MPI_Count *large; /* or these two */
+	const MPI_Aint *far;
+};
+
 struct coll_blocks {
 	char *buf;
 	struct coll_type type;
-	int count;                  /* of each block, if counts is NULL */
-	const int *counts, *displs; /* of MPI_Alltoallv */
+	MPI_Count count; /* of each block of MPI_Alltoall */
+	struct coll_each each;
 };
+
+static inline bool coll_each_counts(const struct coll_each *e)
+{
+	return e->counts || e->large;
+}
+
+static inline MPI_Count coll_each_count(const struct coll_each *e, uint32_t i)
+{
+	return e->large ? e->large[i] : e->counts[i];
+}
+
+static inline MPI_Aint coll_each_at(const struct coll_each *e, uint32_t i)
+{
+	return e->far ? e->far[i] : e->displs[i];
+}
 
 struct coll_alltoall {
 	struct coll_comm *c;
@@ -32,9 +56,9 @@ struct coll_alltoall {
 	uint64_t *offset;     /* of MPI_Alltoallv's packed blocks; or NULL */
 };
 
-static inline int coll_block_count(const struct coll_blocks *b, uint32_t i)
+static inline MPI_Count coll_block_count(const struct coll_blocks *b, uint32_t i)
 {
-	return b->counts ? b->counts[i] : b->count;
+	return coll_each_counts(&b->each) ? coll_each_count(&b->each, i) : b->count;
 }
 
 static inline size_t coll_block_len(const struct coll_blocks *b, uint32_t i)
@@ -44,8 +68,10 @@ static inline size_t coll_block_len(const struct coll_blocks *b, uint32_t i)
 
 static inline char *coll_block_at(const struct coll_blocks *b, uint32_t i)
 {
-	return b->buf +
-	       (b->counts ? (MPI_Aint)b->displs[i] : (MPI_Aint)i * b->count) * b->type.extent;
+	MPI_Aint at = coll_each_counts(&b->each) ? coll_each_at(&b->each, i)
+						 : (MPI_Aint)i * (MPI_Aint)b->count;
+
+	return b->buf + at * b->type.extent;
 }
 
 /* What is to be sent to rank i. */
@@ -77,14 +103,15 @@ int coll_alltoall_shm(struct coll_alltoall *a, bool aware);
  * which is the same on every rank. */
 struct coll_alltoall_args {
 	const void *sendbuf;
-	int sendcount;
-	const int *sendcounts, *sdispls;
+	MPI_Count sendcount;
+	struct coll_each send;
 	MPI_Datatype sendtype;
 	void *recvbuf;
-	int recvcount;
-	const int *recvcounts, *rdispls;
+	MPI_Count recvcount;
+	struct coll_each recv;
 	MPI_Datatype recvtype;
 	MPI_Comm comm;
+	int (*mpi)(const struct coll_alltoall_args *args); /* the MPI's own */
 };
 
 bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *ret);

@@ -55,11 +55,18 @@ static int waits_for(const struct coll_direct *d)
 	return (net ? COLL_FOR_NET : 0) | (coll_direct_here_finished(d) ? 0 : COLL_FOR_SHM);
 }
 
+static bool missing(const void *arg, uint32_t rank)
+{
+	return coll_direct_net_waits_for(arg, rank);
+}
+
 static int run(struct coll_direct *d)
 {
 	struct coll_wait w;
 
 	coll_wait_begin(d->c, &w, COLL_FOR_SHM);
+	w.missing = missing;
+	w.arg = d;
 	for (;;) {
 		int net = coll_direct_net_turn(d);
 		int here = net < 0 ? net : coll_direct_here_turn(d);

@@ -226,6 +226,15 @@ static bool finished(const struct shm_call *s)
 	       (!s->master || (s->sent && s->n_come == s->c->hosts - 1));
 }
 
+/* Masters talk to masters. */
+static bool missing(const void *arg, uint32_t rank)
+{
+	const struct shm_call *s = arg;
+	uint32_t host = s->c->peer[rank].host;
+
+	return !s->come[host] && coll_master(s->c, host) == rank;
+}
+
 static int part(struct shm_call *s)
 {
 	struct coll_comm *c = s->c;
@@ -244,6 +253,8 @@ static int part(struct shm_call *s)
 	put_mine(s);
 	coll_wait_begin(c, &w,
 			s->master && c->hosts > 1 ? COLL_FOR_SHM | COLL_FOR_NET : COLL_FOR_SHM);
+	w.missing = missing;
+	w.arg = s;
 	while (ret >= 0 && !finished(s)) {
 		int moved = s->master ? master_turn(s) : 0;
 

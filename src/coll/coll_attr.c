@@ -37,6 +37,12 @@ static void say_stats(const struct coll_comm *c)
 					(double)s->ns / 1e3 / (double)s->calls);
 		}
 	}
+	if (c->carried)
+		fprintf(stderr, "weft-coll:   %llu messages carried by the MPI\n",
+			(unsigned long long)c->carried);
+	if (c->asks)
+		fprintf(stderr, "weft-coll:   asked others %llu times whether they are there\n",
+			(unsigned long long)c->asks);
 	coll_plan_say(c);
 }
 
@@ -157,7 +163,10 @@ int coll_comm_error(MPI_Comm comm, int err)
 	int code = err == -ENOMEM     ? MPI_ERR_NO_MEM
 		   : err == -EMSGSIZE ? MPI_ERR_TRUNCATE
 				      : error_code;
+	struct coll_comm *c = coll_comm_of(comm);
 
+	if (c)
+		coll_tell_broken(c);
 	PMPI_Comm_call_errhandler(comm, code);
 	return code;
 }

@@ -31,6 +31,9 @@ enum coll_kind {
 	COLL_BLOCK,  /* a host's data, in the shared memory of another */
 	COLL_ROUND,  /* COLL_ROUND + r: round r of an operation that has rounds */
 	COLL_KINDS = 1 << COLL_KIND_BITS,
+	COLL_PART = COLL_KINDS - 2, /* of a broadcast; its number is that of the call */
+	/* The sender has given the communicator up, in whatever call. */
+	COLL_BROKEN = COLL_KINDS - 1,
 };
 
 struct coll_word {

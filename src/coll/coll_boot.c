@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "coll_bcast.h"
 #include "coll_boot.h"
 #include "coll_env.h"
 #include "coll_here.h"
@@ -91,7 +92,7 @@ static int open_memory(struct coll_comm *c)
 	size_t want = coll_env()->copy_max > SLOT ? coll_env()->copy_max : SLOT;
 
 	c->slot = clamp_slot(want, MEMORY_MAX / 2 / c->size);
-	c->memory_len = 2 * c->size * (c->slot + sizeof(struct coll_advert));
+	c->memory_len = coll_end_at(c) + sizeof(uint64_t);
 	c->got = calloc((size_t)2 * COLL_KINDS * c->size, sizeof(*c->got));
 	c->n_tx = 2 * c->size + 16;
 	c->tx = calloc(c->n_tx, sizeof(*c->tx));
@@ -115,7 +116,7 @@ static int open_shm(struct coll_comm *c, MPI_Comm node, char name[COLL_SHM_NAME]
 		most = coll_host_size(c, h) > most ? coll_host_size(c, h) : most;
 	c->shm_slot = clamp_slot(SHM_MAX / 4 / c->size / most, SHM_SLOT);
 	c->vector = coll_vector_slot(c->size, c->hosts);
-	conf.data = coll_vectors_at(c, c->host) + coll_vector_room(c->size, c->hosts);
+	conf.data = coll_bcast_at(c, c->host) + coll_bcast_room(c->hosts);
 	memset(name, 0, COLL_SHM_NAME);
 	if (!me)
 		ret = coll_shm_create(&c->shm, &conf, me, name);
@@ -124,7 +125,8 @@ static int open_shm(struct coll_comm *c, MPI_Comm node, char name[COLL_SHM_NAME]
 	name[COLL_SHM_NAME - 1] = '\0';
 	if (me)
 		ret = coll_shm_attach(&c->shm, &conf, me, name);
-	if (!ret && !me && c->net && c->hosts > 1)
+	/* By all: whoever is a root writes from it, and is told in it that others are ready. */
+	if (!ret && c->net && c->hosts > 1)
 		ret = coll_net_reg(c->shm.data, conf.data, &c->shm_mem);
 	return ret;
 }

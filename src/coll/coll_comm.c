@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "util_clock.h"
 #include "util_log.h"
 
 /* ---- the table ---- */
@@ -57,6 +59,12 @@ void coll_comm_arrived(uint32_t word)
 	struct coll_word w = coll_word_unpack(word);
 	struct coll_comm *c = atomic_load_explicit(&table[w.comm], memory_order_acquire);
 
+	if (c && w.src < c->size && w.kind == COLL_BROKEN) {
+		util_log(UTIL_LOG_INFO, "coll: rank %u has given up a communicator of %u", w.src,
+			 c->size);
+		atomic_store(&c->err, -ECONNABORTED);
+		return;
+	}
 	if (c && w.src < c->size) {
 		atomic_fetch_add_explicit(coll_got(c, w.call, w.kind, w.src), 1,
 					  memory_order_release);
@@ -75,14 +83,22 @@ void coll_comm_lost(struct coll_comm *c, uint32_t peer, int err)
 	atomic_store(&c->err, err);
 }
 
+static void count(struct coll_comm *c, atomic_uint *group, int n)
+{
+	if (group)
+		atomic_fetch_add_explicit(group, (unsigned int)n, memory_order_release);
+	atomic_fetch_add_explicit(&c->pending, (unsigned int)n, memory_order_release);
+}
+
 static void put_done(struct coll_tx *tx, int err)
 {
 	struct coll_comm *c = tx->owner;
+	atomic_uint *group = tx->group;
 
 	if (err)
 		coll_comm_lost(c, tx->peer, err);
 	atomic_store_explicit(&tx->busy, false, memory_order_release);
-	atomic_fetch_sub_explicit(&c->pending, 1, memory_order_release);
+	count(c, group, -1);
 }
 
 static struct coll_tx *free_tx(struct coll_comm *c)
@@ -109,14 +125,35 @@ static int try_put(struct coll_comm *c, const struct coll_put *p)
 	tx->done = put_done;
 	tx->owner = c;
 	tx->peer = p->peer;
+	tx->group = p->group;
 	atomic_store_explicit(&tx->busy, true, memory_order_relaxed);
-	atomic_fetch_add_explicit(&c->pending, 1, memory_order_relaxed);
-	ret = coll_net_write(tx, p->buf, p->len, p->desc, &to, coll_word_pack(&w));
+	count(c, p->group, 1);
+	ret = p->silent ? coll_net_store(tx, p->buf, p->len, p->desc, &to)
+			: coll_net_write(tx, p->buf, p->len, p->desc, &to, coll_word_pack(&w));
 	if (ret) {
 		atomic_store_explicit(&tx->busy, false, memory_order_relaxed);
-		atomic_fetch_sub_explicit(&c->pending, 1, memory_order_relaxed);
+		count(c, p->group, -1);
 	}
 	return ret;
+}
+
+/* Writes to it are on their way. */
+static bool unwritten(const void *arg, uint32_t rank)
+{
+	const struct coll_comm *c = arg;
+
+	for (uint32_t i = 0; i < c->n_tx; i++)
+		if (c->tx[i].peer == rank &&
+		    atomic_load_explicit(&c->tx[i].busy, memory_order_relaxed))
+			return true;
+	return false;
+}
+
+void coll_wait_for_writes(struct coll_comm *c, struct coll_wait *w)
+{
+	coll_wait_begin(c, w, COLL_FOR_NET);
+	w->missing = unwritten;
+	w->arg = c;
 }
 
 int coll_put(struct coll_comm *c, const struct coll_put *p)
@@ -125,7 +162,7 @@ int coll_put(struct coll_comm *c, const struct coll_put *p)
 	int ret = try_put(c, p);
 
 	if (ret == -EAGAIN)
-		coll_wait_begin(c, &w, COLL_FOR_NET);
+		coll_wait_for_writes(c, &w);
 	while (ret == -EAGAIN) {
 		ret = coll_wait(c, &w);
 		if (!ret)
@@ -158,10 +195,55 @@ int coll_flush(struct coll_comm *c)
 	struct coll_wait w;
 	int ret = 0;
 
-	coll_wait_begin(c, &w, COLL_FOR_NET);
+	coll_wait_for_writes(c, &w);
 	while (!ret && atomic_load_explicit(&c->pending, memory_order_acquire))
 		ret = coll_wait(c, &w);
 	return ret ? ret : atomic_load(&c->err);
+}
+
+/* ---- the end ---- */
+
+/* What it may take to tell the others, some of whom may be dead; those who are not told look for
+ * everybody by themselves, only not so soon. */
+#define TELL_NS (100 * UTIL_NS_PER_MS)
+
+static bool make_progress(uint64_t until)
+{
+	if (!coll_net_progress())
+		sched_yield();
+	return util_now_ns() < until;
+}
+
+static void tell(struct coll_comm *c, uint32_t rank, uint64_t until)
+{
+	struct coll_put p = {
+		.len = sizeof(uint64_t),
+		.peer = rank,
+		.kind = COLL_BROKEN,
+		.to = {c->peer[rank].mem.addr + coll_end_at(c), c->peer[rank].mem.key},
+	};
+
+	p.buf = coll_net_word(&p.desc);
+	while (try_put(c, &p) == -EAGAIN && make_progress(until))
+		;
+}
+
+/* One of a host tells all of the others'. */
+void coll_tell_broken(struct coll_comm *c)
+{
+	uint64_t until = util_now_ns() + TELL_NS;
+
+	if (c->told)
+		return;
+	c->told = true;
+	if (coll_shm_break(&c->shm) || !c->net)
+		return;
+	for (uint32_t i = 0; i < c->size; i++)
+		if (c->peer[i].host != c->host && !atomic_load(&c->peer[i].dead))
+			tell(c, i, until);
+	/* Some providers move it only while we are here. */
+	while (atomic_load(&c->pending) && make_progress(until))
+		;
 }
 
 /* ---- memory ---- */

@@ -27,12 +27,13 @@
 struct coll_peer {
 	fi_addr_t addr;
 	struct coll_key mem; /* its banks and advertisements; see coll_remote_... below */
-	struct coll_key shm; /* of a master: the data in its host's shared memory */
+	struct coll_key shm; /* the data in its host's shared memory, by way of this rank */
 	struct coll_key ping;
 	uint32_t comm;        /* its own number of this communicator */
 	uint32_t host, local; /* agreed */
 	pid_t pid;            /* of one of this host, if fetch */
 	atomic_bool dead;
+	atomic_bool asked; /* whether it is there, and the answer has not come */
 };
 
 /* Where a peer's data shall go. addr is for fi_writedata; key 0 and len 0: MPI shall carry it. */
@@ -52,9 +53,12 @@ struct coll_comm {
 	uint64_t serial; /* no two of a process have the same */
 	uint32_t size, rank;
 	uint32_t call;                       /* the number of the last call; agreed */
+	uint32_t parts;                      /* of broadcasts so far (coll_window.h); agreed */
+	atomic_uint sending[2];              /* parts on their way, by bank of their half */
 	bool net;                            /* the network can be used; agreed */
 	enum coll_variant variant[COLL_OPS]; /* of WEFT_COLL; agreed */
 	atomic_int err;                      /* -errno: broken for good */
+	bool told;                           /* ... and the others know */
 
 	uint32_t hosts, host; /* how many, and ours; agreed but for ours */
 	uint32_t *first;   /* [hosts + 1]: ranks of host h are by_host[first[h]] up to first[h + 1];
@@ -67,7 +71,7 @@ struct coll_comm {
 	bool fetch;      /* ranks of a host can copy from each other's memory; agreed */
 	uint64_t secret; /* that peers look for in ours to see whether they can */
 
-	uint8_t *memory; /* two banks of `size` slots, advertisements to us, and by us */
+	uint8_t *memory; /* two banks of `size` slots, advertisements to us, and by us, an end */
 	size_t memory_len;
 	size_t slot;     /* bytes; agreed */
 	size_t copy_max; /* longer data is not copied, of MPI_Alltoall; agreed */
@@ -85,6 +89,8 @@ struct coll_comm {
 		bool registered;
 	} scratch[2]; /* of what is sent, of what is received */
 	struct coll_stats stats[COLL_OPS][COLL_VARIANTS];
+	uint64_t asks;          /* how often others were asked whether they are there */
+	uint64_t carried;       /* messages that the MPI carried */
 	struct coll_plan *plan; /* of operations that need one; NULL: none did yet */
 };
 
@@ -93,7 +99,8 @@ struct coll_comm {
 /* The state of an MPI communicator, made if need be, which is collective; NULL: the MPI's own
  * collectives are to be used. */
 struct coll_comm *coll_comm_of(MPI_Comm comm);
-/* An error of a collective: returns what the MPI call is to return. */
+/* An error of a collective, by which the communicator is broken: tells the others, and returns what
+ * the MPI call is to return. */
 int coll_comm_error(MPI_Comm comm, int err);
 /* At the end of MPI. */
 void coll_comm_end_all(void);
@@ -121,6 +128,13 @@ static inline uint64_t coll_vectors_at(const struct coll_comm *c, uint32_t host)
 	uint64_t ranks = coll_host_size(c, host);
 
 	return 2 * c->shm_slot * (2 * c->size - ranks) * ranks;
+}
+
+/* Where in everybody's memory a word is that says nothing: whoever writes there is heard only if
+ * the communicator is still the same. */
+static inline uint64_t coll_end_at(const struct coll_comm *c)
+{
+	return 2 * (uint64_t)c->size * (c->slot + sizeof(struct coll_advert));
 }
 
 /* A new call: its number. */
@@ -174,7 +188,9 @@ struct coll_put {
 	size_t len;
 	void *desc;
 	uint32_t peer, kind, call;
+	bool silent; /* it arrives as nothing: whoever wants to know looks there */
 	struct coll_key to;
+	atomic_uint *group; /* counts those on their way that belong together; or NULL */
 };
 
 int coll_put(struct coll_comm *c, const struct coll_put *p);
@@ -183,6 +199,9 @@ int coll_put_slot(struct coll_comm *c, uint32_t call, uint32_t peer, uint32_t ki
 		  size_t len, void *desc);
 /* Waits until all puts are done and their memory may be changed. */
 int coll_flush(struct coll_comm *c);
+/* Tells everybody, once, that the communicator is broken: whoever waits for us, or for somebody who
+ * waits for us, would do so for ever. */
+void coll_tell_broken(struct coll_comm *c);
 
 /* Memory of at least len bytes that stays with the communicator, for what is packed (0) or to be
  * unpacked (1); registered if that works. NULL: no memory. */
@@ -201,6 +220,7 @@ struct coll_comm *coll_comm_next(uint32_t *at); /* NULL after the last */
 enum coll_wait_for {
 	COLL_FOR_NET = 1, /* for what arrives, or for writes to finish */
 	COLL_FOR_SHM = 2, /* for flags of shared memory */
+	COLL_FOR_FAR = 4, /* for what another process receives there, and may not tell us of */
 };
 
 struct coll_wait {
@@ -208,9 +228,16 @@ struct coll_wait {
 	uint32_t idle;
 	uint32_t seen; /* events of shared memory before what is waited for was looked at */
 	uint64_t check;
+	uint32_t checks;
+	/* Whether this rank, of another host, is waited for; NULL: any may be. Set by whoever
+	 * knows, after coll_wait_begin. */
+	bool (*missing)(const void *arg, uint32_t rank);
+	const void *arg;
 };
 
 void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what);
+/* The same, for writes of ours to be done. */
+void coll_wait_for_writes(struct coll_comm *c, struct coll_wait *w);
 /* While what is waited for is not there: makes progress, yields, sleeps. Returns 0, or -errno if
  * the communicator is broken. */
 int coll_wait(struct coll_comm *c, struct coll_wait *w);

@@ -69,6 +69,8 @@ static inline uint8_t *coll_direct_landing(const struct coll_direct *d, uint32_t
 int coll_direct_net_begin(struct coll_direct *d);
 int coll_direct_net_turn(struct coll_direct *d);
 bool coll_direct_net_finished(const struct coll_direct *d);
+/* Whether this rank has not yet been sent to, or not been heard of. */
+bool coll_direct_net_waits_for(const struct coll_direct *d, uint32_t rank);
 /* What the MPI carries, and that our own memory is free. */
 int coll_direct_net_end(struct coll_direct *d);
 void coll_direct_net_free(struct coll_direct *d);

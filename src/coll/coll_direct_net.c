@@ -47,6 +47,7 @@ static int carry(struct coll_direct *d, uint32_t peer, void *buf, size_t len, bo
 				       &d->net.req[d->net.n_req]);
 		ret = ret ? -EIO : 0;
 		d->net.n_req += !ret;
+		d->c->carried += !ret;
 	}
 	return ret;
 }
@@ -287,6 +288,17 @@ int coll_direct_net_turn(struct coll_direct *d)
 bool coll_direct_net_finished(const struct coll_direct *d)
 {
 	return !d->net.n_to && !d->net.n_from;
+}
+
+bool coll_direct_net_waits_for(const struct coll_direct *d, uint32_t rank)
+{
+	for (uint32_t i = 0; i < d->net.n_to; i++)
+		if (d->net.to[i] == rank)
+			return true;
+	for (uint32_t i = 0; i < d->net.n_from; i++)
+		if (d->net.from[i] == rank)
+			return true;
+	return false;
 }
 
 /* What the MPI has carried, if it is not where it belongs. */

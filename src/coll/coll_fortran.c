@@ -68,6 +68,16 @@ NAMES(barrier, BARRIER, (MPI_Fint * comm, MPI_Fint *ierr))
 		*ierr = ret;
 }
 
+NAMES(bcast, BCAST,
+      (void *buf, MPI_Fint *count, MPI_Fint *type, MPI_Fint *root, MPI_Fint *comm, MPI_Fint *ierr))
+{
+	int ret =
+		MPI_Bcast(address(buf), *count, PMPI_Type_f2c(*type), *root, PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
 NAMES(allgather, ALLGATHER,
       (void *sendbuf, MPI_Fint *sendcount, MPI_Fint *sendtype, void *recvbuf, MPI_Fint *recvcount,
        MPI_Fint *recvtype, MPI_Fint *comm, MPI_Fint *ierr))

@@ -94,6 +94,11 @@ int coll_here_wait(struct coll_comm *c, uint32_t call, uint32_t word)
 	return ret;
 }
 
+static bool is_it(const void *arg, uint32_t rank)
+{
+	return rank == *(const uint32_t *)arg;
+}
+
 int coll_there_wait(struct coll_comm *c, uint32_t call, uint32_t kind, uint32_t host)
 {
 	uint32_t src = coll_master(c, host);
@@ -101,6 +106,8 @@ int coll_there_wait(struct coll_comm *c, uint32_t call, uint32_t kind, uint32_t 
 	int ret = 0;
 
 	coll_wait_begin(c, &w, COLL_FOR_NET);
+	w.missing = is_it;
+	w.arg = &src;
 	while (!coll_arrived(c, call, kind, src) && !ret)
 		ret = coll_wait(c, &w);
 	if (!ret)

@@ -15,12 +15,13 @@
 
 /* Words of a local rank (coll_shm.h), each and the next: one per bank. */
 enum {
-	COLL_WORD_MET = 2,   /* how many of two have come; of the right one of the two */
-	COLL_WORD_HERE = 4,  /* of the first: all of the host have come */
-	COLL_WORD_DONE = 6,  /* of the first: the result is there */
-	COLL_WORD_WHERE = 8, /* of the first: in which vector */
-	COLL_WORD_CAME = 10, /* when, in units of 16 ns */
-	COLL_WORD_LENT = 12, /* how many still have to copy from its own memory */
+	COLL_WORD_MET = 2,    /* how many of two have come; of the right one of the two */
+	COLL_WORD_HERE = 4,   /* of the first: all of the host have come */
+	COLL_WORD_DONE = 6,   /* of the first: the result is there */
+	COLL_WORD_WHERE = 8,  /* of the first: in which vector */
+	COLL_WORD_CAME = 10,  /* when, in units of 16 ns */
+	COLL_WORD_LENT = 12,  /* how many still have to copy from its own memory */
+	COLL_WORD_PARTS = 14, /* one for both: how many parts of broadcasts it has left */
 };
 
 /* The vector of a rank is that of its number on the host, so there is room for other uses; that of

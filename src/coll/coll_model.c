@@ -156,6 +156,9 @@ static double predict_bcast(const struct frame *f, enum coll_variant v)
 	case COLL_TREE:
 		return r * message(f, f->bytes) + 2 * meet(f) +
 		       (1 + f->p / f->at_once) * f->bytes * f->c->copy;
+	case COLL_DIRECT:
+		return message(f, 0) + (f->H - 1) * (f->c->o + f->bytes * f->c->G) + 2 * meet(f) +
+		       (1 + f->p / f->at_once) * f->bytes * f->c->copy;
 	default:
 		return INFINITY;
 	}

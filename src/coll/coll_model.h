@@ -21,8 +21,8 @@
  *	}
  *
  * Where calls are unlike each other and a rank only knows its own part, as of MPI_Alltoallv, it
- *says of what kind each was for itself, and ways are compared by what they took for calls of one
- *kind.
+ * says of what kind each was for itself, and ways are compared by what they took for calls of one
+ * kind.
  *
  * Pure: no clock, no state but the struct.
  */

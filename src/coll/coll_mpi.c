@@ -5,6 +5,12 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+static int alltoall(const struct coll_alltoall_args *a)
+{
+	return PMPI_Alltoall(a->sendbuf, (int)a->sendcount, a->sendtype, a->recvbuf,
+			     (int)a->recvcount, a->recvtype, a->comm);
+}
+
 EXPORT int MPI_Alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
 			int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
 {
@@ -16,13 +22,17 @@ EXPORT int MPI_Alltoall(const void *sendbuf, int sendcount, MPI_Datatype sendtyp
 		.recvcount = recvcount,
 		.recvtype = recvtype,
 		.comm = comm,
+		.mpi = alltoall,
 	};
 	int ret;
 
-	return coll_alltoall(COLL_ALLTOALL, &args, &ret)
-		       ? ret
-		       : PMPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
-				       comm);
+	return coll_alltoall(COLL_ALLTOALL, &args, &ret) ? ret : alltoall(&args);
+}
+
+static int alltoallv(const struct coll_alltoall_args *a)
+{
+	return PMPI_Alltoallv(a->sendbuf, a->send.counts, a->send.displs, a->sendtype, a->recvbuf,
+			      a->recv.counts, a->recv.displs, a->recvtype, a->comm);
 }
 
 EXPORT int MPI_Alltoallv(const void *sendbuf, const int sendcounts[], const int sdispls[],
@@ -31,19 +41,15 @@ EXPORT int MPI_Alltoallv(const void *sendbuf, const int sendcounts[], const int 
 {
 	struct coll_alltoall_args args = {
 		.sendbuf = sendbuf,
-		.sendcounts = sendcounts,
-		.sdispls = sdispls,
+		.send = {.counts = sendcounts, .displs = sdispls},
 		.sendtype = sendtype,
 		.recvbuf = recvbuf,
-		.recvcounts = recvcounts,
-		.rdispls = rdispls,
+		.recv = {.counts = recvcounts, .displs = rdispls},
 		.recvtype = recvtype,
 		.comm = comm,
+		.mpi = alltoallv,
 	};
 	int ret;
 
-	return coll_alltoall(COLL_ALLTOALLV, &args, &ret)
-		       ? ret
-		       : PMPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts,
-					rdispls, recvtype, comm);
+	return coll_alltoall(COLL_ALLTOALLV, &args, &ret) ? ret : alltoallv(&args);
 }

@@ -83,6 +83,12 @@ struct coll_key coll_net_ping_key(void)
 	return coll_net.ping.key;
 }
 
+const uint64_t *coll_net_word(void **desc)
+{
+	*desc = coll_net.ping.desc;
+	return &coll_net.pinged[1];
+}
+
 /* ---- writes ---- */
 
 static int started(ssize_t ret)
@@ -97,10 +103,17 @@ int coll_net_write(struct coll_tx *tx, const void *buf, size_t len, void *desc,
 				    to->key, &tx->context));
 }
 
+int coll_net_store(struct coll_tx *tx, const void *buf, size_t len, void *desc,
+		   const struct coll_to *to)
+{
+	return started(
+		fi_write(coll_net.ep, buf, len, desc, to->addr, to->remote, to->key, &tx->context));
+}
+
 int coll_net_ping(struct coll_tx *tx, const struct coll_to *to)
 {
-	return started(fi_write(coll_net.ep, &coll_net.pinged[1], sizeof(coll_net.pinged[1]),
-				coll_net.ping.desc, to->addr, to->remote, to->key, &tx->context));
+	return coll_net_store(tx, &coll_net.pinged[1], sizeof(coll_net.pinged[1]),
+			      coll_net.ping.desc, to);
 }
 
 /* ---- completions ---- */

@@ -33,7 +33,8 @@ struct coll_tx {
 	void (*done)(struct coll_tx *tx, int err);
 	void *owner;
 	uint32_t peer;
-	atomic_bool busy; /* for the owner's use */
+	atomic_bool busy;   /* for the owner's use */
+	atomic_uint *group; /* likewise */
 };
 
 struct coll_to {
@@ -62,11 +63,17 @@ bool coll_net_local(void);
 /* A word of ours that anybody may write to, to see whether we are there. */
 struct coll_key coll_net_ping_key(void);
 
+/* A word that is registered as long as there is an endpoint, to write from. */
+const uint64_t *coll_net_word(void **desc);
+
 /* Starts a write of len bytes, also of none, and tells the receiver by `word` when it is there.
  * Returns 0, -EAGAIN: make progress first; or another -errno. */
 int coll_net_write(struct coll_tx *tx, const void *buf, size_t len, void *desc,
 		   const struct coll_to *to, uint32_t word);
-/* The same, and the receiver's program notices nothing. */
+/* The same, and nobody is told: whoever wants to know looks at the memory. */
+int coll_net_store(struct coll_tx *tx, const void *buf, size_t len, void *desc,
+		   const struct coll_to *to);
+/* A write to the word of a peer's that anybody may write to. */
 int coll_net_ping(struct coll_tx *tx, const struct coll_to *to);
 
 /* How many completions there were; 0 also while another thread makes progress. */

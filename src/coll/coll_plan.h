@@ -18,7 +18,7 @@ struct coll_plan {
 	struct coll_dissem dissem; /* of hosts */
 	struct coll_cost cost;     /* agreed */
 	struct coll_shape shape;
-	uint32_t calls; /* of operations that it was asked for; agreed */
+	uint32_t calls; /* of operations that it was asked for, but for loose ones; agreed */
 	double spread;  /* of arrivals on this host, a moving mean, ns */
 	struct coll_chooser chooser[COLL_OPS][COLL_CLASSES];
 	bool used[COLL_OPS][COLL_CLASSES];
@@ -32,7 +32,7 @@ void coll_plan_end(struct coll_comm *c);
 struct coll_job {
 	enum coll_op op;
 	size_t bytes;
-	bool loose;   /* ranks may leave before all have come, if the MPI does it */
+	bool loose;   /* ranks may leave before all have come, whoever does it */
 	uint64_t own; /* of a loose one: bytes of this rank, which need not be those of others */
 	unsigned int
 		can; /* a bit for each variant of ours that would do; 0: only if it is forced */

@@ -151,6 +151,14 @@ void coll_shm_set(struct coll_shm *s, _Atomic uint32_t *flag, uint32_t value)
 	coll_shm_event(s);
 }
 
+bool coll_shm_break(struct coll_shm *s)
+{
+	bool before = atomic_exchange(&s->head->broken, 1);
+
+	coll_shm_event(s);
+	return before;
+}
+
 void coll_shm_sleep(struct coll_shm *s, uint32_t seen, uint64_t ns)
 {
 	struct timespec ts = {.tv_sec = (time_t)(ns / UTIL_NS_PER_S),

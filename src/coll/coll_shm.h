@@ -28,6 +28,7 @@ struct coll_shm_conf {
 struct coll_shm_head {
 	_Atomic uint32_t events; /* what sleepers wait for */
 	_Atomic uint32_t sleepers;
+	_Atomic uint32_t broken; /* one of them has given the communicator up */
 };
 
 struct coll_shm {
@@ -74,6 +75,10 @@ static inline bool coll_shm_is(const _Atomic uint32_t *flag, uint32_t value)
 /* Sleeps until somebody sets a flag, unless one was set since events was `seen`; not longer than
  * this. */
 void coll_shm_sleep(struct coll_shm *s, uint32_t seen, uint64_t ns);
+
+/* Says to all of them, and wakes them, that the communicator is broken; returns whether it was
+ * before. */
+bool coll_shm_break(struct coll_shm *s);
 
 /* Whether the process of this rank is there, or has left in peace. */
 bool coll_shm_alive(const struct coll_shm *s, uint32_t rank);

@@ -1,42 +1,79 @@
 #include "coll_type.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #define DEPTH 8
+
+/* A type that was made by a large name can not be asked for by a small one. */
+#if MPI_VERSION >= 4
+typedef MPI_Count number;
+#else
+typedef int number;
+#endif
+
+/* How a type was made. */
+struct made {
+	number ints, addrs, larges, types;
+	int combiner;
+};
+
+static bool how_made(MPI_Datatype mpi, struct made *m)
+{
+#if MPI_VERSION >= 4
+	return !PMPI_Type_get_envelope_c(mpi, &m->ints, &m->addrs, &m->larges, &m->types,
+					 &m->combiner);
+#else
+	m->larges = 0;
+	return !PMPI_Type_get_envelope(mpi, &m->ints, &m->addrs, &m->types, &m->combiner);
+#endif
+}
+
+/* The one that it repeats; to be freed, unless it is a named one. */
+static bool repeated(MPI_Datatype mpi, const struct made *m, MPI_Datatype *inner)
+{
+	MPI_Aint a[1];
+	int n[4];
+#if MPI_VERSION >= 4
+	MPI_Count l[4];
+#endif
+
+	if ((m->combiner != MPI_COMBINER_DUP && m->combiner != MPI_COMBINER_CONTIGUOUS) ||
+	    m->types != 1 || m->addrs || m->ints > 4 || m->larges > 4)
+		return false;
+#if MPI_VERSION >= 4
+	return !PMPI_Type_get_contents_c(mpi, m->ints, 0, m->larges, 1, n, a, l, inner);
+#else
+	return !PMPI_Type_get_contents(mpi, m->ints, 0, 1, n, a, inner);
+#endif
+}
 
 /* Whether one behind the other also means in this order: a type may have its parts turned round
  * without a gap. Sure only of what is built of one predefined type by repeating it. */
 static bool in_order(MPI_Datatype mpi, int depth)
 {
-	int ints, addrs, types, combiner, n[4];
-	MPI_Datatype inner[1];
-	MPI_Aint a[1];
+	MPI_Datatype inner;
+	struct made m;
 	bool yes;
 
-	if (PMPI_Type_get_envelope(mpi, &ints, &addrs, &types, &combiner))
+	if (!how_made(mpi, &m))
 		return false;
-	if (combiner == MPI_COMBINER_NAMED)
+	if (m.combiner == MPI_COMBINER_NAMED)
 		return true;
-	if (!depth || (combiner != MPI_COMBINER_DUP && combiner != MPI_COMBINER_CONTIGUOUS) ||
-	    types != 1 || addrs || ints > 4)
+	if (!depth || !repeated(mpi, &m, &inner))
 		return false;
-	if (PMPI_Type_get_contents(mpi, ints, 0, 1, n, a, inner))
-		return false;
-	yes = in_order(inner[0], depth - 1);
-	if (PMPI_Type_get_envelope(inner[0], &ints, &addrs, &types, &combiner) == MPI_SUCCESS &&
-	    combiner != MPI_COMBINER_NAMED)
-		PMPI_Type_free(&inner[0]);
+	yes = in_order(inner, depth - 1);
+	if (how_made(inner, &m) && m.combiner != MPI_COMBINER_NAMED)
+		PMPI_Type_free(&inner);
 	return yes;
 }
 
 int coll_type_of(MPI_Datatype mpi, struct coll_type *t)
 {
 	MPI_Aint lb, true_lb, true_extent;
-	int size;
+	MPI_Count size;
 
-	if (mpi == MPI_DATATYPE_NULL || PMPI_Type_size(mpi, &size) || size < 0 ||
+	if (mpi == MPI_DATATYPE_NULL || PMPI_Type_size_x(mpi, &size) || size < 0 ||
 	    PMPI_Type_get_extent(mpi, &lb, &t->extent) ||
 	    PMPI_Type_get_true_extent(mpi, &true_lb, &true_extent))
 		return -EINVAL;
@@ -48,40 +85,40 @@ int coll_type_of(MPI_Datatype mpi, struct coll_type *t)
 }
 
 /* The MPI counts bytes in int: a piece at a time. */
-static int piece(const struct coll_type *t, int count)
+static int piece(const struct coll_type *t, MPI_Count count)
 {
 	size_t most = t->size ? (INT_MAX / 2) / t->size : 1;
 
-	return most < 1 ? 1 : (size_t)count < most ? count : (int)most;
+	return most < 1 ? 1 : (size_t)count < most ? (int)count : (int)most;
 }
 
 /* Between count of the type at `typed` and their bytes in a row at `packed`. */
-static int move(const struct coll_type *t, char *typed, int count, char *packed, bool pack)
+static int move(const struct coll_type *t, char *typed, MPI_Count count, char *packed, bool pack)
 {
 	if (t->plain) {
 		memcpy(pack ? packed : typed, pack ? typed : packed, (size_t)count * t->size);
 		return 0;
 	}
-	for (int at = 0, n; at < count; at += n) {
+	for (MPI_Count at = 0, n; at < count; at += n) {
 		char *one = typed + at * t->extent, *other = packed + (size_t)at * t->size;
 		int pos = 0, bytes, err;
 
 		n = piece(t, count - at);
 		bytes = (int)((size_t)n * t->size);
-		err = pack ? PMPI_Pack(one, n, t->mpi, other, bytes, &pos, MPI_COMM_SELF)
-			   : PMPI_Unpack(other, bytes, &pos, one, n, t->mpi, MPI_COMM_SELF);
+		err = pack ? PMPI_Pack(one, (int)n, t->mpi, other, bytes, &pos, MPI_COMM_SELF)
+			   : PMPI_Unpack(other, bytes, &pos, one, (int)n, t->mpi, MPI_COMM_SELF);
 		if (err || (pack && pos != bytes))
 			return -EINVAL;
 	}
 	return 0;
 }
 
-int coll_type_pack(const struct coll_type *t, const void *from, int count, void *to)
+int coll_type_pack(const struct coll_type *t, const void *from, MPI_Count count, void *to)
 {
 	return move(t, (char *)from, count, to, true);
 }
 
-int coll_type_unpack(const struct coll_type *t, const void *from, void *to, int count)
+int coll_type_unpack(const struct coll_type *t, const void *from, void *to, MPI_Count count)
 {
 	return move(t, to, count, (char *)from, false);
 }

@@ -2,6 +2,7 @@
 #ifndef WEFT_COLL_TYPE_H
 #define WEFT_COLL_TYPE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,11 +15,21 @@ struct coll_type {
 	bool plain;      /* in memory as on the way, one behind the other */
 };
 
+/* The MPI packs no more bytes at once, and an element can not be cut. One rank's block may be one
+ * element where that of another is many: so longer blocks are left to the MPI by all of them. */
+#define COLL_BLOCK_MAX ((size_t)INT_MAX)
+
+/* Whether it can be packed, or need not. */
+static inline bool coll_type_fits(const struct coll_type *t)
+{
+	return t->plain || t->size <= COLL_BLOCK_MAX;
+}
+
 /* Returns 0, or -EINVAL if the MPI does not say. */
 int coll_type_of(MPI_Datatype mpi, struct coll_type *t);
 
 /* count of them, from or to where the program has them. bytes: count * t->size. */
-int coll_type_pack(const struct coll_type *t, const void *from, int count, void *to);
-int coll_type_unpack(const struct coll_type *t, const void *from, void *to, int count);
+int coll_type_pack(const struct coll_type *t, const void *from, MPI_Count count, void *to);
+int coll_type_unpack(const struct coll_type *t, const void *from, void *to, MPI_Count count);
 
 #endif

@@ -17,7 +17,9 @@
 #define MPI_EVERY 16                    /* turns */
 #define NAP_SHM   (2 * UTIL_NS_PER_MS)  /* woken earlier by a flag */
 #define NAP_BOTH  (50 * UTIL_NS_PER_US) /* not woken by the network */
+#define NAP_FAR   (200 * UTIL_NS_PER_US)
 #define ASK_EVERY (500 * UTIL_NS_PER_MS)
+#define ASK_ALL   8 /* every so many times */
 #define TAG       0x6ef7
 
 static void mpi_turn(struct coll_comm *c)
@@ -41,19 +43,23 @@ static void asked(struct coll_tx *tx, int err)
 {
 	struct ask *a = (struct ask *)tx;
 	uint32_t at = a->id;
-	struct coll_comm *c = err ? coll_comm_next(&at) : NULL;
+	struct coll_comm *c = coll_comm_next(&at);
 
 	/* In a later call nobody waits for this answer. */
-	if (c && c->serial == a->serial && c->call == a->call)
-		coll_comm_lost(c, tx->peer, err);
+	if (c && c->serial == a->serial) {
+		atomic_store(&c->peer[tx->peer].asked, false);
+		if (err && c->call == a->call)
+			coll_comm_lost(c, tx->peer, err);
+	}
 	free(a);
 }
 
+/* Once: a provider may take long to give somebody up. */
 static void ask(struct coll_comm *c, uint32_t rank)
 {
-	const struct coll_peer *p = &c->peer[rank];
+	struct coll_peer *p = &c->peer[rank];
 	struct coll_to to = {p->addr, p->ping.addr, p->ping.key};
-	struct ask *a = calloc(1, sizeof(*a));
+	struct ask *a = atomic_load(&p->asked) ? NULL : calloc(1, sizeof(*a));
 
 	if (!a)
 		return;
@@ -62,17 +68,28 @@ static void ask(struct coll_comm *c, uint32_t rank)
 	a->serial = c->serial;
 	a->id = c->id;
 	a->call = c->call;
-	if (coll_net_ping(&a->tx, &to))
-		free(a); /* no room: next time */
+	atomic_store(&p->asked, true);
+	c->asks++;
+	if (!coll_net_ping(&a->tx, &to))
+		return;
+	atomic_store(&p->asked, false); /* no room: next time */
+	free(a);
 }
 
-/* Those of this host are seen by their locks, the others by what the network says of them. */
-static void ask_all(struct coll_comm *c)
+/* Those of this host are seen by their locks, the others by what the network says of them.
+ *
+ * Whoever is not waited for is not asked: somebody waits for it and finds out, or knows of somebody
+ * who has, and tells all. Now and then everybody is asked, in case that one is dead, too. */
+static void ask_missing(struct coll_comm *c, const struct coll_wait *w, bool all)
 {
 	for (uint32_t i = 0; i < c->size; i++) {
-		if (c->peer[i].host != c->host)
-			ask(c, i);
-		else if (!coll_shm_alive(&c->shm, c->peer[i].local))
+		bool missing = w->what & (COLL_FOR_NET | COLL_FOR_FAR) &&
+			       (!w->missing || w->missing(w->arg, i));
+
+		if (c->peer[i].host != c->host) {
+			if (c->net && (missing || all))
+				ask(c, i);
+		} else if (!coll_shm_alive(&c->shm, c->peer[i].local))
 			coll_comm_lost(c, i, -EOWNERDEAD);
 	}
 }
@@ -89,16 +106,31 @@ void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what)
 	w->what = c->net ? what : what & ~COLL_FOR_NET;
 	w->idle = 0;
 	w->check = 0;
+	w->checks = 0;
+	w->missing = NULL;
+	w->arg = NULL;
 	w->seen = events(c);
 }
 
 /* Returns how much has happened. */
 static int nap(struct coll_comm *c, const struct coll_wait *w)
 {
+	uint64_t ns = NAP_SHM;
+
 	if (!(w->what & COLL_FOR_SHM))
 		return coll_net_nap();
-	coll_shm_sleep(&c->shm, w->seen, w->what & COLL_FOR_NET ? NAP_BOTH : NAP_SHM);
+	if (w->what & (COLL_FOR_NET | COLL_FOR_FAR))
+		ns = w->what & COLL_FOR_NET ? NAP_BOTH : NAP_FAR;
+	coll_shm_sleep(&c->shm, w->seen, ns);
 	return events(c) != w->seen;
+}
+
+/* Also who waits for shared memory only has to hear the answers, and what others tell. */
+static void look(struct coll_comm *c, struct coll_wait *w)
+{
+	if (c->net)
+		coll_net_progress();
+	ask_missing(c, w, ++w->checks % ASK_ALL == 0);
 }
 
 static void check(struct coll_comm *c, struct coll_wait *w)
@@ -106,7 +138,7 @@ static void check(struct coll_comm *c, struct coll_wait *w)
 	uint64_t now = util_now_ns();
 
 	if (w->check && now >= w->check)
-		ask_all(c);
+		look(c, w);
 	if (!w->check || now >= w->check)
 		w->check = now + ASK_EVERY;
 }
@@ -115,6 +147,9 @@ int coll_wait(struct coll_comm *c, struct coll_wait *w)
 {
 	uint32_t seen = events(c);
 
+	if (atomic_load_explicit(&c->shm.head->broken, memory_order_relaxed) &&
+	    !atomic_load(&c->err))
+		atomic_store(&c->err, -ECONNABORTED);
 	if (atomic_load_explicit(&c->err, memory_order_relaxed))
 		return atomic_load(&c->err);
 	if (w->what & COLL_FOR_NET && coll_net_progress()) {

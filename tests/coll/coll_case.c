@@ -71,12 +71,13 @@ int cc_case_begin(struct cc_case *c, const char *op, int number)
 	else
 		c->comm = comms[which];
 	c->in_place = util_rand_below(&c->shared, 5) == 0;
+	c->large = MPI_VERSION >= 4 && util_rand_below(&c->own, 3) == 0;
 	if (c->comm == MPI_COMM_NULL)
 		return 0;
 	MPI_Comm_rank(c->comm, &c->rank);
 	MPI_Comm_size(c->comm, &c->size);
-	cc_say(c, "%s, rank %d of %d%s", comm_names[which], c->rank, c->size,
-	       c->in_place ? ", in place" : "");
+	cc_say(c, "%s, rank %d of %d%s%s", comm_names[which], c->rank, c->size,
+	       c->in_place ? ", in place" : "", c->large ? ", large" : "");
 	return 1;
 }
 

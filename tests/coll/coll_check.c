@@ -86,6 +86,7 @@ int main(int argc, char **argv)
 	mt_part("mixed", mixed);
 	mt_part("one behind the other", cc_many);
 	mt_part("communicators come and go", cc_lives);
+	mt_part("communicators whose roots have gone", cc_gone);
 	mt_part("communicators at once", cc_at_once);
 	cc_comms_free();
 	cc_reductions_free();

@@ -4,7 +4,7 @@
  * A part of the program is an operation; it consists of cases. All that is random in a case follows
  * from the seed, the part and the number of the case: what all ranks have to agree on from
  *`shared`, what may differ, such as the layout of a datatype and when a rank arrives, from `own`. A
- *case can be repeated by itself:
+ * case can be repeated by itself:
  *
  *	COLL_CASE=17 mpirun -n 5 coll_check -s 1 -p alltoallv
  *
@@ -24,8 +24,20 @@ struct cc_case {
 	MPI_Comm comm;
 	int rank, size; /* in comm */
 	int in_place;
+	int large;      /* this rank calls the large name, if the MPI has one */
 	char text[128]; /* what it is, for whoever has to repeat it */
 };
+
+/* The name that an interposer answers to, or the MPI's own; the small one or the large one, which
+ * takes wider counts. */
+#define CC_SMALL(own, name, ...) ((own) ? PMPI_##name : MPI_##name)(__VA_ARGS__)
+#if MPI_VERSION >= 4
+#define CC_LARGE(own, name, ...) ((own) ? PMPI_##name##_c : MPI_##name##_c)(__VA_ARGS__)
+#define CC_CALL(c, own, name, ...)                                                                 \
+	((c)->large ? CC_LARGE(own, name, __VA_ARGS__) : CC_SMALL(own, name, __VA_ARGS__))
+#else
+#define CC_CALL(c, own, name, ...) CC_SMALL(own, name, __VA_ARGS__)
+#endif
 
 /* ---- what a case is made of (coll_case.c) ---- */
 
@@ -102,6 +114,7 @@ void cc_barrier(struct cc_case *c);
 void cc_sequence(MPI_Comm comm, int which, int n);
 void cc_many(void);
 void cc_lives(void);
+void cc_gone(void);
 void cc_at_once(void);
 
 #endif

@@ -1,61 +1,129 @@
 /* A rank is killed while the others wait for it in a collective: each of them gets an error before
- * long, and so it does in every call after that.
+ * long, and so it does in every call after that, and in collectives of other communicators.
  *
- *	coll_killed BYTES [alltoall|allreduce|reduce_scatter|allgather|barrier]
+ *	coll_killed [OPTIONS] BYTES OPERATION...   the first one is the one in which it dies
  *
- * As mpi_killed: the last rank dies, of SIGKILL, and the launcher must let the others go on. */
+ *	-l SECONDS       it is only late, and nobody gets an error
+ *	-i MILLISECONDS  it dies in the midst of calls that follow each other, after so long
+ *	-r ROOT          of MPI_Bcast, if not the one that dies: whoever has not got all of a
+ *message that is longer than 1 MB hears of it, too
+ *
+ * Each operation has a communicator of its own. As mpi_killed: the last rank dies, of SIGKILL, and
+ * the launcher must let the others go on. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
-enum { LIMIT = 40 };
+enum { LIMIT = 40, OPS = 8 };
 
-static const char *op = "alltoall";
+static int bytes, root = -1, late, inside;
 
-static int call(void *out, void *in, int bytes)
+static int call(const char *op, void *out, void *in, MPI_Comm comm)
 {
 	if (!strcmp(op, "allreduce"))
-		return MPI_Allreduce(out, in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+		return MPI_Allreduce(out, in, bytes, MPI_BYTE, MPI_BOR, comm);
 	if (!strcmp(op, "reduce_scatter"))
-		return MPI_Reduce_scatter_block(out, in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+		return MPI_Reduce_scatter_block(out, in, bytes, MPI_BYTE, MPI_BOR, comm);
 	if (!strcmp(op, "allgather"))
-		return MPI_Allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+		return MPI_Allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm);
+	if (!strcmp(op, "bcast"))
+		return MPI_Bcast(out, bytes, MPI_BYTE, root, comm);
 	if (!strcmp(op, "barrier"))
-		return MPI_Barrier(MPI_COMM_WORLD);
-	return MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+		return MPI_Barrier(comm);
+	return MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, comm);
+}
+
+/* many: until there is an error; LIMIT ends it, too. */
+static void test(const char *op, int many, int rank, void *out, void *in, MPI_Comm comm)
+{
+	double start = MPI_Wtime(), took;
+	int error, again;
+
+	do
+		error = call(op, out, in, comm);
+	while (many && error == MPI_SUCCESS);
+	took = MPI_Wtime() - start;
+	again = call(op, out, in, comm);
+	printf("rank %d, %s of %d bytes: %s after %.2f s, %s after that\n", rank, op, bytes,
+	       error == MPI_SUCCESS ? "no error" : "an error", took,
+	       again == MPI_SUCCESS ? "none" : "another");
+	fflush(stdout);
+}
+
+static void die(int sig)
+{
+	(void)sig;
+	raise(SIGKILL);
+}
+
+/* What becomes of the last rank. */
+static void last(void)
+{
+	struct itimerval when = {.it_value = {inside / 1000, inside % 1000 * 1000}};
+
+	if (late) {
+		sleep((unsigned int)late);
+	} else if (inside) {
+		signal(SIGALRM, die);
+		setitimer(ITIMER_REAL, &when, NULL);
+	} else {
+		usleep(200000);
+		raise(SIGKILL);
+	}
+}
+
+/* Returns where the arguments begin. */
+static int options(int argc, char **argv)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "l:i:r:")) != -1) {
+		if (c == 'l')
+			late = atoi(optarg);
+		else if (c == 'i')
+			inside = atoi(optarg);
+		else if (c == 'r')
+			root = atoi(optarg);
+	}
+	return optind;
 }
 
 int main(int argc, char **argv)
 {
-	int rank, size, error, again, bytes = argc > 1 ? atoi(argv[1]) : 4;
+	int rank, size, at = options(argc, argv), n = argc - at - 1;
+	MPI_Comm comm[OPS];
 	char *out, *in;
-	double start, took;
 
-	if (argc > 2)
-		op = argv[2];
-	MPI_Init(&argc, &argv);
+	bytes = at < argc ? atoi(argv[at]) : 4;
+	argv += at + 1;
+	MPI_Init(NULL, NULL);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (n < 1 || n > OPS || root >= size)
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	root = root < 0 ? size - 1 : root;
 	out = calloc((size_t)size, (size_t)bytes);
 	in = calloc((size_t)size, (size_t)bytes);
-	for (int i = 0; i < 3; i++)
-		call(out, in, bytes);
-	if (rank == size - 1) {
-		usleep(200000);
-		raise(SIGKILL);
+	for (int i = 0; i < n; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
+		MPI_Comm_set_errhandler(comm[i], MPI_ERRORS_RETURN);
+		for (int k = 0; k < 3; k++)
+			call(argv[i], out, in, comm[i]);
 	}
 	alarm(LIMIT);
-	start = MPI_Wtime();
-	error = call(out, in, bytes);
-	took = MPI_Wtime() - start;
-	again = call(out, in, bytes);
-	printf("rank %d, %d bytes: %s after %.2f s, %s after that\n", rank, bytes,
-	       error == MPI_SUCCESS ? "no error" : "an error", took,
-	       again == MPI_SUCCESS ? "none" : "another");
-	fflush(stdout);
-	_exit(0);
+	if (rank == size - 1)
+		last();
+	for (int i = 0; i < n; i++)
+		test(argv[i], inside && !i, rank, out, in, comm[i]);
+	if (!late)
+		_exit(0);
+	for (int i = 0; i < n; i++)
+		MPI_Comm_free(&comm[i]);
+	free(out);
+	free(in);
+	return MPI_Finalize();
 }

@@ -15,7 +15,7 @@ struct turn {
 /* What a says to b in this call. */
 static uint64_t word(const struct turn *t, int a, int b)
 {
-	return mt_key(a, b, t->which * 1000003 + t->n);
+	return mt_key(a, b, (int)((unsigned int)t->which * 1000003 + (unsigned int)t->n));
 }
 
 static void expect(const struct turn *t, const char *what, int from, uint64_t got, uint64_t want)
@@ -43,13 +43,16 @@ static void allgather(struct turn *t)
 }
 
 /* The root goes on as soon as it can, and writes to the same memory again. */
-static void bcast(struct turn *t)
+static void bcast_from(struct turn *t, int root)
 {
-	int root = (int)(word(t, 0, 0) % (uint64_t)t->size);
-
 	t->out[0] = word(t, t->rank, 1);
 	MPI_Bcast(t->out, 1, MPI_UINT64_T, root, t->comm);
 	expect(t, "bcast", root, t->out[0], word(t, root, 1));
+}
+
+static void bcast(struct turn *t)
+{
+	bcast_from(t, (int)(word(t, 0, 0) % (uint64_t)t->size));
 }
 
 static void allreduce(struct turn *t)
@@ -149,6 +152,32 @@ void cc_lives(void)
 		MPI_Comm_free(&comm);
 	}
 	mt_good(); /* some have no calls */
+}
+
+/* A root that has done its part frees the communicator, and others come to it late: what was sent
+ * to them is there all the same. */
+void cc_gone(void)
+{
+	double start = MPI_Wtime();
+
+	for (int i = 0; i < mt.count && mt_go_on(start, mt.seconds); i++) {
+		struct util_rand r = mt_rand_shared(3000 + i);
+		int calls = 2 + (int)util_rand_below(&r, 20);
+		struct turn t;
+		MPI_Comm comm;
+
+		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+		turn_begin(&t, comm, 9000 + i);
+		for (; t.n < calls; t.n++) {
+			int root = (int)util_rand_below(&r, (uint64_t)t.size);
+
+			if (t.n == calls - 1 && t.rank != root && mt_key(t.rank, i, 3) % 2)
+				mt_nap((int)(mt_key(t.rank, i, 4) % 4000));
+			bcast_from(&t, t.n == calls - 1 ? root : 0);
+		}
+		turn_end(&t);
+		MPI_Comm_free(&comm);
+	}
 }
 
 /* Many communicators at once, of the same ranks and of others, in turn. */

@@ -66,14 +66,14 @@ static size_t draw_side(struct cc_case *c, size_t bytes, int laid_out, int *coun
 
 static void call_alltoall(const struct cc_case *c, const struct call *k, void *recv, int own)
 {
-	(own ? PMPI_Alltoall : MPI_Alltoall)(sent(c, k), k->send_count, k->send_type, recv,
-					     k->recv_count, k->recv_type, c->comm);
+	CC_CALL(c, own, Alltoall, sent(c, k), k->send_count, k->send_type, recv, k->recv_count,
+		k->recv_type, c->comm);
 }
 
 static void call_allgather(const struct cc_case *c, const struct call *k, void *recv, int own)
 {
-	(own ? PMPI_Allgather : MPI_Allgather)(sent(c, k), k->send_count, k->send_type, recv,
-					       k->recv_count, k->recv_type, c->comm);
+	CC_CALL(c, own, Allgather, sent(c, k), k->send_count, k->send_type, recv, k->recv_count,
+		k->recv_type, c->comm);
 }
 
 /* `blocks` of them are sent. */
@@ -108,7 +108,7 @@ void cc_allgather(struct cc_case *c)
 /* In place on the root; the others have something else there. */
 static void call_bcast(const struct cc_case *c, const struct call *k, void *recv, int own)
 {
-	(own ? PMPI_Bcast : MPI_Bcast)(recv, k->recv_count, k->recv_type, k->root, c->comm);
+	CC_CALL(c, own, Bcast, recv, k->recv_count, k->recv_type, k->root, c->comm);
 }
 
 void cc_bcast(struct cc_case *c)
@@ -126,11 +126,36 @@ void cc_bcast(struct cc_case *c)
 
 /* ---- MPI_Alltoallv ---- */
 
+#if MPI_VERSION >= 4
+static void large_alltoallv(const struct cc_case *c, const struct call *k, void *recv, int own)
+{
+	size_t n = (size_t)c->size;
+	MPI_Count *counts = calloc(2 * n, sizeof(*counts));
+	MPI_Aint *at = calloc(2 * n, sizeof(*at));
+
+	for (size_t i = 0; i < n; i++) {
+		counts[i] = k->send_counts[i];
+		counts[n + i] = k->recv_counts[i];
+		at[i] = k->send_at[i];
+		at[n + i] = k->recv_at[i];
+	}
+	CC_LARGE(own, Alltoallv, sent(c, k), counts, at, k->send_type, recv, counts + n, at + n,
+		 k->recv_type, c->comm);
+	free(counts);
+	free(at);
+}
+#endif
+
 static void call_alltoallv(const struct cc_case *c, const struct call *k, void *recv, int own)
 {
-	(own ? PMPI_Alltoallv : MPI_Alltoallv)(sent(c, k), k->send_counts, k->send_at, k->send_type,
-					       recv, k->recv_counts, k->recv_at, k->recv_type,
-					       c->comm);
+#if MPI_VERSION >= 4
+	if (c->large) {
+		large_alltoallv(c, k, recv, own);
+		return;
+	}
+#endif
+	CC_SMALL(own, Alltoallv, sent(c, k), k->send_counts, k->send_at, k->send_type, recv,
+		 k->recv_counts, k->recv_at, k->recv_type, c->comm);
 }
 
 /* Bytes from a to b: a third of the pairs have nothing for each other. In place as many come as

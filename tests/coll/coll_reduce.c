@@ -73,8 +73,7 @@ static void drop(struct call *k)
 
 static void call_allreduce(const struct cc_case *c, const struct call *k, void *recv, int own)
 {
-	(own ? PMPI_Allreduce : MPI_Allreduce)(sent(c, k), recv, k->n, k->r->type, k->r->op,
-					       c->comm);
+	CC_CALL(c, own, Allreduce, sent(c, k), recv, k->n, k->r->type, k->r->op, c->comm);
 }
 
 void cc_allreduce(struct cc_case *c)
@@ -92,14 +91,25 @@ void cc_allreduce(struct cc_case *c)
 
 static void call_reduce_scatter(const struct cc_case *c, const struct call *k, void *recv, int own)
 {
-	(own ? PMPI_Reduce_scatter : MPI_Reduce_scatter)(sent(c, k), recv, k->counts, k->r->type,
-							 k->r->op, c->comm);
+#if MPI_VERSION >= 4
+	if (c->large) {
+		MPI_Count *counts = calloc((size_t)c->size, sizeof(*counts));
+
+		for (int i = 0; i < c->size; i++)
+			counts[i] = k->counts[i];
+		CC_LARGE(own, Reduce_scatter, sent(c, k), recv, counts, k->r->type, k->r->op,
+			 c->comm);
+		free(counts);
+		return;
+	}
+#endif
+	CC_SMALL(own, Reduce_scatter, sent(c, k), recv, k->counts, k->r->type, k->r->op, c->comm);
 }
 
 static void call_block(const struct cc_case *c, const struct call *k, void *recv, int own)
 {
-	(own ? PMPI_Reduce_scatter_block : MPI_Reduce_scatter_block)(sent(c, k), recv, k->mine,
-								     k->r->type, k->r->op, c->comm);
+	CC_CALL(c, own, Reduce_scatter_block, sent(c, k), recv, k->mine, k->r->type, k->r->op,
+		c->comm);
 }
 
 /* MPICH 4.0.2 ends the program when its own MPI_Reduce_scatter in place copies a result to where it

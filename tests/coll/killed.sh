@@ -1,5 +1,6 @@
 #!/bin/bash
-# A rank is killed in a collective: the others get errors, in each variant.
+# A rank is killed in a collective: the others get errors, in each variant. One that is only late is
+# waited for.
 : "${SOURCE:?the source tree}" "${BUILD:?the build tree}"
 # shellcheck source=tests/lab/lib.sh
 . "$SOURCE/tests/lab/lib.sh"
@@ -11,33 +12,83 @@ openmpi) survive=--enable-recovery ;;
 mpich) survive=-disable-auto-cleanup ;;
 esac
 
-# killed [OPERATION=]VARIANT BYTES [WEFT-RUN-OPTION]...: the three that are left say so.
+# said OPERATION: how many ranks have said that they got errors.
+said() {
+	grep -c "^rank [0-9]*, $1 of $bytes bytes: an error after .*, another after" "$tmp/said"
+}
+
+how=() # options of coll_killed
+
+# killed RANKS BYTES "OPERATION=VARIANT ..." [WEFT-RUN-OPTION]...: all that are left say so, of each.
+# Open MPI's launcher sometimes does not notice that they have ended, so it is not waited for.
 killed() {
-	local bytes=$2 op=alltoall
-	[[ $1 != *=* ]] || op=${1%%=*}
-	export WEFT_COLL=$op=${1#*=}
-	shift 2
-	run timeout -k 5 60 "$WEFT" run --coll "$@" -n 4 --mpi-args $survive "$program" "$bytes" "$op"
-	printf '%s: %s\n' "$WEFT_COLL" "$out"
-	check_eq "$(grep -c "^rank [012], $bytes bytes: an error after .*, another after" <<<"$out")" 3
+	local ranks=$1 bytes=$2 ops op pid i
+	read -ra ops <<<"$3"
+	export WEFT_COLL=${3// /,}
+	shift 3
+	: >"$tmp/said" # looked at before the one that writes it may have begun
+	timeout -k 5 60 "$WEFT" run --coll "$@" -n "$ranks" --mpi-args $survive "$program" \
+		"${how[@]}" "$bytes" "${ops[@]%%=*}" >"$tmp/said" 2>"$tmp/err" </dev/null &
+	pid=$!
+	for ((i = 0; i < 500; i++)); do
+		[ "$(grep -c '^rank ' "$tmp/said")" -lt $(((ranks - 1) * ${#ops[@]})) ] || break
+		kill -0 $pid 2>/dev/null || break
+		sleep 0.1
+	done
+	kill $pid 2>/dev/null
+	wait $pid 2>/dev/null
+	for op in "${ops[@]}"; do
+		check_eq "$op: $(said "${op%%=*}")" "$op: $((ranks - 1))"
+	done
+	printf '%s, %d ranks%s: errors after %s s\n' "$WEFT_COLL" "$ranks" "${how[*]:+, ${how[*]}}" \
+		"$(sed -n 's/.*an error after \([0-9.]*\) s.*/\1/p' "$tmp/said" | sort -nu | tr '\n' ' ')"
 }
 
 # Hydra's proxy often does not survive a rank that it has started; on a lab each host has its own.
 if [ "$mpi" = openmpi ]; then
-	killed pap_shm_direct 4
-	killed pap_direct 4
-	killed direct 100000
-	WEFT_COLL_FETCH=no killed pap_direct 100000
-	killed allreduce=tree 4
-	killed barrier=dissem 4
+	killed 4 4 "alltoall=pap_shm_direct allreduce=tree barrier=dissem bcast=tree"
+	killed 4 100000 "alltoall=direct"
+	WEFT_COLL_FETCH=no killed 4 100000 "alltoall=pap_direct"
+	how=(-r 0)
+	killed 4 3000000 "bcast=tree"
+	how=(-i 300)
+	killed 4 100000 "bcast=direct barrier=dissem"
+	how=()
 fi
 needs_labs
 lab_new "${prefix}kill" --pgft "1;4;1;1"
-killed pap_shm_direct 4 --lab "${prefix}kill"
-killed pap_direct 100000 --lab "${prefix}kill"
-killed allreduce=tree 4 --lab "${prefix}kill"
-killed reduce_scatter=halving 40 --lab "${prefix}kill"
-killed allgather=tree 4 --lab "${prefix}kill"
-killed barrier=dissem 4 --lab "${prefix}kill"
+on=(--lab "${prefix}kill")
+killed 4 4 "allreduce=tree allgather=tree barrier=dissem alltoall=pap_shm_direct" "${on[@]}"
+killed 4 100000 "alltoall=pap_direct reduce_scatter=halving" "${on[@]}"
+[ "$mpi" = openmpi ] || finish
+
+# Of two on a host, the one that does not talk to other hosts: who waits for its master, or for others
+# who do, must hear of it, too.
+killed 8 4 "barrier=dissem alltoall=pap_shm_direct allreduce=tree allgather=tree" "${on[@]}"
+killed 8 40 "bcast=direct" "${on[@]}"
+killed 7 20 "alltoall=pap_direct reduce_scatter=halving" "${on[@]}"
+
+# One that a broadcast goes to, while there is more of it than slots for it.
+how=(-r 0)
+killed 8 3000000 "bcast=direct" "${on[@]}"
+killed 8 3000000 "bcast=tree" "${on[@]}"
+# The same, and the one that it comes from, in the midst of it.
+how=(-i 400 -r 0)
+killed 8 20000 "bcast=direct" "${on[@]}"
+how=(-i 400)
+killed 7 200000 "bcast=tree" "${on[@]}"
+killed 7 20000 "alltoall=pap_direct allreduce=tree" "${on[@]}"
+how=()
+
+# One of 48 comes late: nobody else is asked for, and it only as often as time has passed.
+export WEFT_COLL=alltoall=pap_direct,barrier=dissem WEFT_COLL_STATS=yes
+run timeout -k 5 90 "$WEFT" run --coll "${on[@]}" -n 48 "$program" -l 3 4 alltoall barrier
+unset WEFT_COLL WEFT_COLL_STATS
+check_code 0
+check_eq "$(grep -c "^rank [0-9]*, alltoall of 4 bytes: no error after .*, none after" <<<"$out")" 48
+check_eq "$(grep -c "^rank [0-9]*, barrier of 4 bytes: no error after .*, none after" <<<"$out")" 48
+asks=$(sed -n 's/.*asked others \([0-9]*\) times.*/\1/p' <<<"$err" | sort -n | tail -n 1)
+echo "asked $asks times"
+[ "${asks:-0}" -ge 2 ] && [ "${asks:-99}" -le 12 ] || fail "one that came 3 s late was asked for ${asks:-0} times"
 lab_end "${prefix}kill"
 finish

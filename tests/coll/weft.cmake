@@ -1,5 +1,5 @@
 # libweft-coll: its parts by themselves, and programs with it.
-foreach(name bank kinds mail shm)
+foreach(name bank kinds mail shm window)
   weft_cmocka_test(test_coll_${name} LIBS coll_base)
   target_compile_definitions(test_coll_${name} PRIVATE _GNU_SOURCE)
 endforeach()
@@ -12,30 +12,35 @@ function(weft_coll_with name mpi place ranks program seconds)
   weft_coll_test(${name} ${mpi} ${place} ${ranks} ${program} ${seconds} MPI_OPTIONS=--coll ${ARGN})
 endfunction()
 
-# Every variant, on one host and on a lab whose hosts have unlike numbers of ranks.
+# Every variant, on one host and on a lab whose hosts have unlike numbers of ranks; several operations in
+# one launch where they do not care about each other.
+set(tree allreduce=tree,reduce_scatter=tree,allgather=tree,barrier=dissem,bcast=tree)
+set(halving allreduce=halving,reduce_scatter=halving,bcast=direct)
 weft_coll_with(auto openmpi host 6 check 0.4)
 weft_coll_with(direct openmpi host 5 check 0.3 WEFT_COLL=alltoall=direct,alltoallv=direct)
 weft_coll_with(pap_direct openmpi host 5 check 0.3 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct)
 # Long blocks in parts, as where the system does not let ranks read each other's memory; and none copied twice.
 weft_coll_with(parts openmpi host 6 check 0.3 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct WEFT_COLL_FETCH=no)
 weft_coll_with(fetched openmpi host 7 check 0.3 WEFT_COLL=alltoall=direct,alltoallv=direct WEFT_COLL_COPY_MAX=0)
-weft_coll_with(shm_direct openmpi host 7 check 0.3 WEFT_COLL=alltoall=shm_direct)
+weft_coll_with(shm_direct openmpi host 7 check 0.3 WEFT_COLL=alltoall=shm_direct,${tree})
 weft_coll_with(off openmpi host 3 check 0.1 WEFT_COLL=off)
 weft_coll_with(lab.auto openmpi lab 7 check 0.3)
 weft_coll_with(lab.zero_copy openmpi lab 7 check 0.3 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct
                WEFT_COLL_COPY_MAX=0)
 weft_coll_with(lab.copy openmpi lab 7 check 0.3 WEFT_COLL=alltoall=direct,alltoallv=direct WEFT_COLL_COPY_MAX=1M)
-weft_coll_with(lab.shm openmpi lab 11 check 0.3 WEFT_COLL=alltoall=shm_direct)
-weft_coll_with(lab.pap_shm openmpi lab 11 check 0.3 WEFT_COLL=alltoall=pap_shm_direct)
+weft_coll_with(lab.shm openmpi lab 11 check 0.3 WEFT_COLL=alltoall=shm_direct,${halving})
+weft_coll_with(lab.pap_shm openmpi lab 11 check 0.3 WEFT_COLL=alltoall=pap_shm_direct,${tree})
 weft_coll_with(lab.lossy openmpi lab 6 check 0.3 WEFT_FAULT=loss=0.01,seed=7)
 weft_coll_with(lab.provider openmpi lab 5 check 0.2 "WEFT_COLL_PROVIDER=tcp\\\;ofi_rxm"
                WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct)
 weft_coll_with(threads openmpi host 3 threads 1)
+weft_coll_with(tree.threads openmpi host 3 threads 0.5 WEFT_COLL=${tree})
 weft_coll_with(progress openmpi host 4 progress 1)
 weft_coll_with(auto mpich host 3 check 0.2)
 weft_coll_with(pap_direct mpich host 3 check 0.2 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct)
 weft_coll_with(lab.auto mpich lab 4 check 0.2)
-weft_coll_with(lab.pap_direct mpich lab 4 check 0.2 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct)
+weft_coll_with(lab.pap_direct mpich lab 4 check 0.2 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct,${tree})
+weft_coll_with(tree mpich host 2 check 0.1 WEFT_COLL=${tree})
 weft_coll_with(threads mpich host 2 threads 1)
 weft_coll_with(progress mpich host 2 progress 1)
 

@@ -1,6 +1,6 @@
 # MPI programs that check themselves, built by the compiler wrapper of each MPI that is here, as
 # a user would build them: openmpi/ and mpich/ in the build tree of the directory that includes this.
-# The libraries of the MPIs do not live with sanitizers, so there is nothing of them in those builds.
+# In builds with sanitizers there are only those of tests/coll/sanitize.cmake.
 set(MPI_FLAGS -std=gnu11 -O2 -g -pthread -Wall -Wextra -Wshadow -Wstrict-prototypes
               -Wmissing-prototypes -Wundef -I${PROJECT_SOURCE_DIR}/src/util
               -I${CMAKE_CURRENT_LIST_DIR})
