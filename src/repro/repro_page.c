@@ -217,6 +217,11 @@ static void put_finding(FILE *to, const struct repro_options *o, const struct re
 	}
 	if (r->rounds < r->wanted && r->rounds)
 		fprintf(to, "<p><small>%zu of %zu rounds.</small></p>\n", r->rounds, r->wanted);
+	if (r->note[0] && !strstr(r->why, r->note)) {
+		fputs("<p><small>On the way: ", to);
+		put(to, r->note);
+		fputs("</small></p>\n", to);
+	}
 	if (f->experiment)
 		put_how(to, f, o);
 	fputs("</section>\n", to);
