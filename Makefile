@@ -8,10 +8,11 @@ JOBS    ?= $(shell nproc)
 FLAVOURS ?= plain asan tsan
 TESTS    ?=
 FUZZ_RUNS ?= 10000000
-# Of make bench: options of scripts/bench.sh, for example --quick.
+# Of make bench: nothing, or options of scripts/bench.sh, for example --stripe.
 BENCH ?=
 
 SETUP := scripts/setup.sh
+REPORT := build/bench/report.html
 export JOBS
 
 .DEFAULT_GOAL := help
@@ -23,12 +24,14 @@ help:
 	@echo "without kernel module or root."
 	@echo
 	@echo "  make demo      stock perftest on the software RNIC, beside raw sockets; an MPI program"
-	@echo "                 on a fat tree of 24 hosts under three routings (2 minutes)"
+	@echo "                 on a fat tree of 24 hosts under three routings; some figures of the"
+	@echo "                 papers beside what is measured here, as a page (3 minutes)"
 	@echo "  make test      everything that is tested, also under sanitizers"
 	@echo "                 FLAVOURS='plain asan tsan' TESTS=regex"
-	@echo "  make bench     measures latency, bandwidth, idle cost and memory, MPI overlap, striping"
-	@echo "                 BENCH=--quick for some minutes; --mpi, --stripe, --reuse, --coll, --fabric only one,"
-	@echo "                 --no-mpi, --no-stripe, --no-reuse, --no-coll without"
+	@echo "  make bench     every figure of the papers that can be measured or simulated here (up to"
+	@echo "                 20 minutes), and the report: $(REPORT)"
+	@echo "                 BENCH=--full: Weft beside other stacks, each target as PASS or MISS, in"
+	@echo "                 hours; --quick in minutes; --mpi, --stripe, --reuse, --coll, --fabric: one"
 	@echo "  make build     build/bin/weft and the libraries in build/lib"
 	@echo "  make install   into PREFIX (now $(PREFIX)), below DESTDIR"
 	@echo "  make fuzz      fuzzes every parser, FUZZ_RUNS=$(FUZZ_RUNS) executions each"
@@ -48,6 +51,8 @@ demo:
 	@scripts/demo.sh
 	@echo
 	@scripts/demo_lab.sh
+	@echo
+	@scripts/demo_report.sh
 
 test:
 	@$(SETUP) build test
@@ -56,7 +61,12 @@ test:
 bench:
 	@$(SETUP) build bench
 	@scripts/build.sh build
+ifeq ($(strip $(BENCH)),)
+	@build/bin/weft reproduce --all --quick --out build/bench/papers --report $(REPORT)
+	@echo "The report, one page: $(CURDIR)/$(REPORT)"
+else
 	@scripts/bench.sh $(BENCH)
+endif
 
 install:
 	@$(SETUP) build

@@ -3,7 +3,7 @@
 # namespaces on this machine, then MPI on Weft beside other stacks, with the targets as PASS
 # or MISS. Everything that it starts it also ends; every part has a time limit.
 #
-#   scripts/bench.sh [--quick] [--mpi | --no-mpi] [--stripe | --no-stripe] [--reuse | --no-reuse] [--coll | --no-coll] [--hop] [--raw] [--no-pin] [--strict] [--out DIR]
+#   scripts/bench.sh [--quick | --full] [--mpi | --no-mpi] [--stripe | --no-stripe] [--reuse | --no-reuse] [--coll | --no-coll] [--hop] [--raw] [--no-pin] [--strict] [--out DIR]
 set -uo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
 
@@ -17,6 +17,7 @@ Open MPI's own transports and libfabric's. Prints tables and leaves JSON (and SV
 installed) in build/bench.
 
   --quick     fourteen minutes instead of seven hours
+  --full      all of it, in seven hours; so does no option
   --mpi       MPI only (src/bench/bench_mpi.sh measures single parts of it)
   --no-mpi    without MPI, striping, reuse and collectives: half a minute, or five
   --fabric    fat trees only (src/bench/bench_fabric.sh)
@@ -41,6 +42,7 @@ perf_options=() report_options=() args=()
 for ((i = 1; i <= $#; i++)); do
 	case ${!i} in
 	--quick) quick=yes ;;
+	--full) quick=no ;;
 	--hop) hop=yes ;;
 	--raw) raw=yes mpi=no fabric=no stripe=no reuse=no coll=no ;;
 	--mpi) device=no fabric=no stripe=no reuse=no coll=no ;;

@@ -15,7 +15,7 @@ packages_of() {
 	build) echo gcc libc6-dev make cmake ninja-build pkgconf libibverbs-dev \
 		libjansson-dev libmnl-dev libcmocka-dev libfabric-dev ibverbs-utils ;;
 	# iputils-ping: what the README tries on a lab
-	demo) echo perftest iproute2 util-linux openmpi-bin libopenmpi-dev iputils-ping ;;
+	demo) echo perftest iproute2 util-linux openmpi-bin libopenmpi-dev iputils-ping gnuplot-nox ;;
 	bench) echo iproute2 util-linux gnuplot-nox ucx-utils openmpi-bin libopenmpi-dev ;;
 	test) echo perftest ibverbs-utils iproute2 util-linux procps jq tshark ucx-utils \
 		openmpi-bin libopenmpi-dev mpich libmpich-dev iputils-ping fping traceroute \

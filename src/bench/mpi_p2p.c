@@ -104,7 +104,9 @@ static void post_window(const struct mp *mp, size_t size, bool sends, MPI_Reques
 	}
 }
 
-/* A window of messages and an answer of four bytes; seconds. */
+enum ways { ONE_WAY, BOTH_WAYS, IN_TURN };
+
+/* A window of messages one way, or both ways at once, and an answer of four bytes; seconds. */
 static double window(struct mp *mp, size_t size, bool both)
 {
 	MPI_Request r[2 * MP_WINDOW_MOST];
@@ -144,24 +146,43 @@ static void bandwidth_row(struct mp *mp, size_t size, double bytes, int n)
 	mp_row(mp, cells, 1 + MP_SUMMARY);
 }
 
-static int stream(struct mp *mp, bool both)
+/* A window there, and then one back: the direction changes, and each waits for the other. */
+static double to_and_fro(struct mp *mp, size_t size)
+{
+	MPI_Request r[MP_WINDOW_MOST];
+	MPI_Status status[MP_WINDOW_MOST];
+	double from = mp_now();
+
+	for (int i = 0; i < 2; i++) {
+		post_window(mp, size, mp->rank == i, r);
+		MPI_Waitall(mp_window(mp), r, status);
+	}
+	return mp_now() - from;
+}
+
+static double once(struct mp *mp, size_t size, enum ways how)
+{
+	return how == IN_TURN ? to_and_fro(mp, size) : window(mp, size, how == BOTH_WAYS);
+}
+
+static int stream(struct mp *mp, enum ways how)
 {
 	size_t sizes[MP_SIZES];
 	int count = mp_sizes(mp, sizes), warm = mp_warmup(mp);
 
 	for (int i = 0; i < count; i++) {
-		double from, bytes = (double)sizes[i] * mp_window(mp) * (both ? 2 : 1);
+		double from, bytes = (double)sizes[i] * mp_window(mp) * (how == ONE_WAY ? 1 : 2);
 		int n;
 
 		MPI_Barrier(MPI_COMM_WORLD);
 		from = mp_now();
 		for (int k = 0; k < warm; k++)
-			window(mp, sizes[i], both);
+			once(mp, sizes[i], how);
 		n = mp_fit(mp, mp_iterations(mp), (mp_now() - from) / warm, count - i);
 		if (!n)
 			break;
 		for (int k = 0; k < n; k++)
-			mp->samples[0][k] = window(mp, sizes[i], both);
+			mp->samples[0][k] = once(mp, sizes[i], how);
 		bandwidth_row(mp, sizes[i], bytes, n);
 	}
 	return 0;
@@ -169,10 +190,15 @@ static int stream(struct mp *mp, bool both)
 
 int mp_bw(struct mp *mp)
 {
-	return stream(mp, false);
+	return stream(mp, ONE_WAY);
 }
 
 int mp_bibw(struct mp *mp)
 {
-	return stream(mp, true);
+	return stream(mp, BOTH_WAYS);
+}
+
+int mp_bidir(struct mp *mp)
+{
+	return stream(mp, IN_TURN);
 }

@@ -26,8 +26,8 @@ struct mp_opts {
 	int window;                /* messages on the way; 0: the kind's own */
 	int first_step, last_step; /* of drc; 0: all */
 	int model;                 /* of exchange; 0: both */
-	int buffers;               /* of spectrum; 0: 1,000 */
-	int percent;               /* of reuse; below 0: all */
+	int buffers;               /* of spectrum and regcache; 0: their own */
+	int percent;               /* of reuse and usage; below 0: all */
 	const char *by, *layout;   /* of spectrum; NULL: send, and both */
 	const char *op;            /* of arrival; NULL: alltoall */
 	int mif[MP_MIFS];          /* of arrival, ended by 0; none: the paper's */
@@ -80,6 +80,11 @@ int mp_spectrum(struct mp *mp);
 int mp_reuse(struct mp *mp);
 int mp_bw(struct mp *mp);
 int mp_bibw(struct mp *mp);
+int mp_bidir(struct mp *mp);
+int mp_multi_lat(struct mp *mp);
+int mp_multi_bw(struct mp *mp);
+int mp_regcache(struct mp *mp);
+int mp_usage_of_rtr(struct mp *mp);
 int mp_pingpong_late(struct mp *mp);
 int mp_overlap(struct mp *mp);
 int mp_progress(struct mp *mp);

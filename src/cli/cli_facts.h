@@ -25,6 +25,8 @@ json_t *cli_facts_programs(void);
 
 /* [{name, version, reaches, how}] */
 json_t *cli_facts_mpis(void);
+/* Texts by name: what was measured on, and when. */
+json_t *cli_facts_place(const char *weft);
 
 /* [{name, value, default, set, error or null, type, help}] */
 json_t *cli_facts_tunables(void);

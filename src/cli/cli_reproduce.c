@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli_facts.h"
@@ -27,7 +25,8 @@ static const char help[] =
 	"Options:\n"
 	"  --list           all figures by name, and what can be measured here\n"
 	"  --all            all of them\n"
-	"  --quick          few and short rounds\n"
+	"  --quick          few and short rounds, 19 minutes at most\n"
+	"  --max-seconds N  for everything: who takes too long has fewer rounds, and says so\n"
 	"  --resume         keep what was measured before with the same commands, and go on\n"
 	"  --out DIR        results, plots and report (weft-reproduce)\n"
 	"  --report FILE    the report (DIR/report.html); with --resume and nothing left to do it\n"
@@ -46,7 +45,8 @@ static const char help[] =
 	"  weft reproduce --all --quick --out results     everything\n"
 	"  weft reproduce --all --quick --out results --resume   after Ctrl-C\n";
 
-#define FIGURES_MAX 256
+#define FIGURES_MAX   256
+#define QUICK_SECONDS 1140 /* 20 minutes, with what is done before and after */
 
 struct wish {
 	struct repro_options o;
@@ -167,52 +167,6 @@ static int make_out(struct wish *w, const char *out)
 	return CLI_OK;
 }
 
-static void add_text(json_t *to, const char *name, const char *text)
-{
-	json_object_set_new(to, name, cli_json_text(text));
-}
-
-static json_t *environment(const struct wish *w)
-{
-	json_t *e = json_object(), *mpis = cli_facts_mpis(), *mpi;
-	struct utsname un;
-	char text[160], when[32], line[256];
-	FILE *f = fopen("/proc/cpuinfo", "re");
-	time_t now = time(NULL);
-	double load[3] = {0};
-	size_t i;
-
-	strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", gmtime(&now));
-	add_text(e, "when", when);
-	add_text(e, "weft", w->o.version);
-	while (f && fgets(line, sizeof(line), f)) {
-		char *colon = strncmp(line, "model name", 10) ? NULL : strchr(line, ':');
-
-		if (!colon)
-			continue;
-		colon[strcspn(colon, "\n")] = '\0';
-		add_text(e, "processor", colon + 2);
-		break;
-	}
-	if (f)
-		fclose(f);
-	uname(&un);
-	getloadavg(load, 3);
-	snprintf(text, sizeof(text), "%ld, load %.1f", sysconf(_SC_NPROCESSORS_ONLN), load[0]);
-	add_text(e, "cores", text);
-	snprintf(text, sizeof(text), "%.60s %.60s", un.release, un.machine);
-	add_text(e, "Linux", text);
-	json_array_foreach (mpis, i, mpi) {
-		const char *name = json_string_value(json_object_get(mpi, "name"));
-		const char *version = json_string_value(json_object_get(mpi, "version"));
-
-		if (name && version)
-			add_text(e, name, version);
-	}
-	json_decref(mpis);
-	return e;
-}
-
 static void miss(json_t *to, const char *text)
 {
 	size_t i;
@@ -260,9 +214,16 @@ static void tell(const struct repro_finding *r)
 	cli_say("%-16s %-15s %s%s\n", r->figure->name, repro_verdict_name(r->verdict),
 		r->verdict == REPRO_REPRODUCED ? "" : r->why,
 		r->rounds < r->wanted && r->rounds ? " (not all rounds)" : "");
+	if (r->note[0] && !strstr(r->why, r->note))
+		cli_say("    on the way: %s\n", r->note);
 	for (size_t i = 0; i < r->n && r->rounds; i++) {
 		const struct repro_claim *c = &r->figure->claims[i];
 
+		if (!r->claims[i].n) {
+			cli_say("    %s: %s; %s: %s\n", c->says, c->published, r->claims[i].why,
+				repro_verdict_name(r->claims[i].verdict));
+			continue;
+		}
 		cli_say("    %s: %s; here %.3g%s%s [%.3g to %.3g]: %s\n", c->says, c->published,
 			r->claims[i].value, c->unit ? " " : "", c->unit ? c->unit : "",
 			r->claims[i].low, r->claims[i].high,
@@ -281,7 +242,7 @@ static int write_page(const struct wish *w, const struct repro_finding *r, const
 	code = cli_create(&file, w->report ? w->report : path);
 	if (code)
 		return code;
-	e = environment(w);
+	e = cli_facts_place(w->o.version);
 	code = cli_written(&file, repro_page(file.to, &w->o, r, w->n, e, missing) ? -EIO : 0, NULL);
 	json_decref(e);
 	if (!code && !w->o.quiet)
@@ -347,15 +308,32 @@ static int reproduce(struct wish *w, const char *out, int argc, char **argv)
 	return 128 + number;
 }
 
+static int parse_seconds(struct repro_options *o, const char *text)
+{
+	char *end;
+	long v = strtol(text, &end, 10);
+
+	if (end == text || *end || v < 1 || v > 1000000)
+		return cli_error("--max-seconds %s is not understood; expected 1 to 1000000", text);
+	o->seconds = (double)v;
+	return CLI_OK;
+}
+
 int cli_reproduce(int argc, char **argv)
 {
-	enum { LIST = 256, ALL, QUICK, RESUME, OUT, REPORT, JSON };
+	enum { LIST = 256, ALL, QUICK, RESUME, OUT, REPORT, JSON, SECONDS };
 	static const struct option options[] = {
-		{"list", no_argument, NULL, LIST},     {"all", no_argument, NULL, ALL},
-		{"quick", no_argument, NULL, QUICK},   {"resume", no_argument, NULL, RESUME},
-		{"out", required_argument, NULL, OUT}, {"report", required_argument, NULL, REPORT},
-		{"json", no_argument, NULL, JSON},     {"quiet", no_argument, NULL, 'q'},
-		{"help", no_argument, NULL, 'h'},      {0},
+		{"list", no_argument, NULL, LIST},
+		{"all", no_argument, NULL, ALL},
+		{"quick", no_argument, NULL, QUICK},
+		{"resume", no_argument, NULL, RESUME},
+		{"out", required_argument, NULL, OUT},
+		{"report", required_argument, NULL, REPORT},
+		{"json", no_argument, NULL, JSON},
+		{"quiet", no_argument, NULL, 'q'},
+		{"help", no_argument, NULL, 'h'},
+		{"max-seconds", required_argument, NULL, SECONDS},
+		{0},
 	};
 	static struct wish w;
 	const char *out = "weft-reproduce";
@@ -385,6 +363,10 @@ int cli_reproduce(int argc, char **argv)
 		case JSON:
 			w.json = true;
 			break;
+		case SECONDS:
+			if (parse_seconds(&w.o, optarg))
+				return CLI_USAGE;
+			break;
 		case 'q':
 			w.o.quiet = true;
 			break;
@@ -395,5 +377,7 @@ int cli_reproduce(int argc, char **argv)
 			return cli_try_help();
 		}
 	}
+	if (w.o.mode == REPRO_QUICK && w.o.seconds <= 0)
+		w.o.seconds = QUICK_SECONDS;
 	return reproduce(&w, out, argc, argv);
 }

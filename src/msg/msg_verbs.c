@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "util_log.h"
 #include "msg.h"
@@ -79,22 +80,41 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int loaded = -ENOENT;
 static const struct verbs_dv_ops *dv;
 
+/* The directory of the library, or program, that this code is in. A program is known by the name
+ * that it was started by: one that was found in PATH has no directory in it, and is not in the one
+ * that the user is in. */
+static int find_own(char own[PATH_MAX])
+{
+	Dl_info info;
+	ssize_t n;
+
+	if (!dladdr((void *)(uintptr_t)msg_verbs_load, &info) || !info.dli_fname)
+		return -ENOENT;
+	if (strchr(info.dli_fname, '/')) {
+		if (strlen(info.dli_fname) >= PATH_MAX)
+			return -ENAMETOOLONG;
+		strcpy(own, info.dli_fname);
+	} else {
+		n = readlink("/proc/self/exe", own, PATH_MAX - 1);
+		if (n < 0)
+			return -errno;
+		own[n] = '\0';
+	}
+	*strrchr(own, '/') = '\0';
+	return 0;
+}
+
 /* Beside the library that this code is in, or where a program of a build tree finds it. */
 static void *open_beside(void)
 {
 	static const char *const places[] = {"libibverbs.so.1", "../lib/libibverbs.so.1"};
-	char path[PATH_MAX];
-	const char *slash;
-	Dl_info info;
+	char own[PATH_MAX], path[PATH_MAX];
 	void *lib = NULL;
 
-	if (!dladdr((void *)(uintptr_t)msg_verbs_load, &info) || !info.dli_fname)
+	if (find_own(own))
 		return NULL;
-	slash = strrchr(info.dli_fname, '/');
 	for (unsigned int i = 0; i < 2 && !lib; i++) {
-		int n = snprintf(path, sizeof(path), "%.*s/%s",
-				 slash ? (int)(slash - info.dli_fname) : 1,
-				 slash ? info.dli_fname : ".", places[i]);
+		int n = snprintf(path, sizeof(path), "%s/%s", own, places[i]);
 
 		if (n > 0 && (size_t)n < sizeof(path))
 			lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -187,6 +187,7 @@ enum repro_verdict repro_worst(const struct repro_outcome *o, size_t n);
 struct repro_options {
 	enum repro_mode mode;
 	bool resume, quiet;
+	double seconds;      /* for all experiments together; 0: as long as they take */
 	bool alone;          /* no namespaces here: no labs, and a kill -9 may leave something */
 	const char *out;     /* directory of results; exists, absolute */
 	const char *bin;     /* directory of Weft's programs */
@@ -203,6 +204,11 @@ const char *repro_missing(const struct repro_options *o, const struct repro_expe
 int repro_keep(const struct repro_options *o, int (*fn)(void *arg), void *arg, int *signal);
 /* As process 1: ends all other processes there are, and waits for them. */
 void repro_sweep(void);
+
+/* Seconds that an experiment may take which should take so many: what is left is divided among
+ * those to come by their weights, and none gets more than a slow machine could need. */
+double repro_weight(double seconds);
+double repro_budget(double left, double seconds, double weights);
 
 /* Measures, round by round, and writes each down (repro_store.h). 0, or how many experiments lack
  * something. */
@@ -241,6 +247,7 @@ struct repro_finding {
 	struct repro_outcome claims[REPRO_CLAIMS_MAX];
 	size_t rounds, wanted;
 	double seconds;
+	char note[512];         /* what went wrong on the way; empty: nothing */
 	struct repro_data data; /* medians over the rounds */
 	char *svg;              /* NULL: no plot */
 };

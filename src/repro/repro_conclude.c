@@ -90,6 +90,7 @@ void repro_conclude(const struct repro_options *o, const struct repro_figure *fi
 	f->seconds = r->seconds;
 	medians(r, &f->data);
 	judge_all(r, f);
+	snprintf(f->note, sizeof(f->note), "%s", r->failure);
 	if (r->failure[0] && f->verdict == REPRO_NOT_HERE)
 		snprintf(f->why, sizeof(f->why), "something could not be measured: %s", r->failure);
 	repro_drop(r);
@@ -146,10 +147,10 @@ json_t *repro_finding_json(const struct repro_finding *f, enum repro_mode mode)
 
 	for (size_t i = 0; i < f->n; i++)
 		json_array_append_new(claims, claim_json(&f->figure->claims[i], &f->claims[i]));
-	return json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:f, s:o, s:o}", "name", f->figure->name,
-			 "shows", words(f->figure->shows), "verdict",
-			 repro_verdict_name(f->verdict), "why", words(f->why), "rounds",
-			 (json_int_t)f->rounds, "rounds_wanted", (json_int_t)f->wanted, "seconds",
-			 f->seconds, "claims", claims, "commands",
+	return json_pack("{s:s, s:o, s:s, s:o, s:o, s:I, s:I, s:f, s:o, s:o}", "name",
+			 f->figure->name, "shows", words(f->figure->shows), "verdict",
+			 repro_verdict_name(f->verdict), "why", words(f->why), "note",
+			 words(f->note), "rounds", (json_int_t)f->rounds, "rounds_wanted",
+			 (json_int_t)f->wanted, "seconds", f->seconds, "claims", claims, "commands",
 			 commands_json(f->figure->experiment, mode));
 }

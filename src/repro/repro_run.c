@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -209,12 +210,13 @@ static void note_failure(struct repro_result *r, const char *label, const char *
 }
 
 static int run_step(const struct repro_options *o, const struct repro_experiment *x,
-		    const struct repro_step *s, struct repro_result *r)
+		    const struct repro_step *s, double until, struct repro_result *r)
 {
 	char *command = repro_command(s->command, o->mode);
 	struct output out = {0};
 	char why[400] = "", what[160] = "";
-	int ret = command ? run_command(command, limit_of(x, o->mode), &out, why) : -ENOMEM;
+	double seconds = fmin(limit_of(x, o->mode), until - now());
+	int ret = command ? run_command(command, seconds, &out, why) : -ENOMEM;
 
 	if (!ret && repro_take(s, out.text ? out.text : "", out.len, &r->data[r->rounds], what) < 0)
 		snprintf(why, sizeof(why), "%s", what);
@@ -225,7 +227,7 @@ static int run_step(const struct repro_options *o, const struct repro_experiment
 	return ret;
 }
 
-static int set_up(const struct repro_options *o, const struct repro_experiment *x,
+static int set_up(const struct repro_options *o, const struct repro_experiment *x, double until,
 		  struct repro_result *r)
 {
 	struct output out = {0};
@@ -235,7 +237,7 @@ static int set_up(const struct repro_options *o, const struct repro_experiment *
 	if (!x->setup)
 		return 0;
 	command = repro_command(x->setup, o->mode);
-	ret = command ? run_command(command, 60, &out, why) : -ENOMEM;
+	ret = command ? run_command(command, fmin(60, until - now()), &out, why) : -ENOMEM;
 	if (ret)
 		note_failure(r, "preparation", why);
 	free(out.text);
@@ -252,28 +254,47 @@ static void set_round(size_t round)
 }
 
 /* One round; -ETIMEDOUT if it had to be given up. */
-static int run_round(const struct repro_options *o, const struct repro_experiment *x,
+static int run_round(const struct repro_options *o, const struct repro_experiment *x, double until,
 		     struct repro_result *r)
 {
 	int ret = 0;
 
 	set_round(r->rounds + 1);
 	for (const struct repro_step *s = x->steps; s->command && ret != -ETIMEDOUT; s++)
-		ret = run_step(o, x, s, r);
+		ret = run_step(o, x, s, until, r);
 	r->rounds++;
 	return ret == -ETIMEDOUT ? ret : 0;
 }
 
-static int run_one(const struct repro_options *o, const struct repro_experiment *x,
+/* Also what is not measured says why. */
+static bool time_is_over(double start, double until, size_t wanted, struct repro_result *r)
+{
+	char why[120];
+
+	if (now() < until)
+		return false;
+	snprintf(why, sizeof(why), "its time, %.0f s, was over in round %zu of %zu", until - start,
+		 r->rounds + 1, wanted);
+	note_failure(r, "", why);
+	return true;
+}
+
+static int run_one(const struct repro_options *o, const struct repro_experiment *x, double budget,
 		   struct repro_result *r)
 {
 	size_t wanted = x->rounds[o->mode];
-	double start = now(), before = r->seconds;
-	int ret = set_up(o, x, r);
+	double start = now(), before = r->seconds, until = start + budget;
+	int ret = set_up(o, x, until, r);
 
 	while (!ret && r->rounds < wanted) {
+		if (time_is_over(start, until, wanted, r)) {
+			ret = -ETIMEDOUT;
+			r->complete = true;
+			repro_store(o, x, r);
+			break;
+		}
 		say(o, "\r  %-22s round %zu of %zu ", x->name, r->rounds + 1, wanted);
-		ret = run_round(o, x, r);
+		ret = run_round(o, x, until, r);
 		r->seconds = before + now() - start;
 		r->complete = ret || r->rounds >= wanted;
 		if (repro_store(o, x, r))
@@ -295,6 +316,16 @@ static double left(const struct repro_options *o, const struct repro_experiment 
 
 	for (size_t i = 0; i < n; i++)
 		sum += x[i]->seconds[o->mode];
+	return sum;
+}
+
+static double weights(const struct repro_options *o, const struct repro_experiment *const *x,
+		      size_t n)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += repro_weight(x[i]->seconds[o->mode]);
 	return sum;
 }
 
@@ -320,6 +351,7 @@ static int prepare(const struct repro_options *o)
 int repro_run(const struct repro_options *o, const struct repro_experiment *const *x, size_t n)
 {
 	struct repro_result *r = calloc(1, sizeof(*r));
+	double end = o->seconds > 0 ? now() + o->seconds : INFINITY;
 	int failed = 0;
 
 	if (!r || prepare(o)) {
@@ -340,7 +372,10 @@ int repro_run(const struct repro_options *o, const struct repro_experiment *cons
 			say(o, "  %zu of %zu; about %.0f minutes left\n", i, n,
 			    left(o, x + i, n - i) / 60 + 0.5);
 		r->failure[0] = '\0';
-		failed += run_one(o, x[i], r) != 0;
+		failed += run_one(o, x[i],
+				  repro_budget(end - now(), x[i]->seconds[o->mode],
+					       weights(o, x + i, n - i)),
+				  r) != 0;
 		repro_drop(r);
 	}
 	free(r);

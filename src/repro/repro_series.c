@@ -161,10 +161,36 @@ static const json_t *member(const json_t *row, const char *path)
 	return row;
 }
 
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of samples, the median; what is no number among them was not measured. */
+static double median(const json_t *samples)
+{
+	size_t n = 0;
+	double *v = calloc(json_array_size(samples) + 1, sizeof(*v)), m = NAN;
+
+	for (size_t i = 0; v && i < json_array_size(samples); i++)
+		if (json_is_number(json_array_get(samples, i)))
+			v[n++] = json_number_value(json_array_get(samples, i));
+	if (n) {
+		qsort(v, n, sizeof(*v), by_value);
+		m = (v[(n - 1) / 2] + v[n / 2]) / 2;
+	}
+	free(v);
+	return m;
+}
+
 static double number(const json_t *row, const char *path)
 {
 	const json_t *v = member(row, path);
 
+	if (json_is_array(v))
+		return median(v);
 	return json_is_number(v) ? json_number_value(v) : NAN;
 }
 

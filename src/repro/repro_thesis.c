@@ -7,11 +7,7 @@
 #define DRAWING "a drawing: nothing in it is measured"
 #define NO_NAS                                                                                     \
 	"applications (NAS Parallel Benchmarks, RADIX, SMG2000, AMG2006, MILC) are not installed"
-#define SETTING  "a setting of MPI libraries of 2010, not a measurement"
-#define NO_PAIRS "weft-mpi-perf measures one pair of processes at a time"
-#define NO_CONNS "weft-perf measures one connection at a time"
-#define NO_CACHE                                                                                   \
-	"Weft's own device pins nothing, so there is no registration that a cache would save"
+#define SETTING "a setting of MPI libraries of 2010, not a measurement"
 #define SOFTWARE                                                                                   \
 	"a software RNIC between two hosts of a lab, not NetEffect, Mellanox or Myricom cards"
 
@@ -43,6 +39,37 @@ static const struct repro_claim f35[] = {
 	{"Both ways together carry about twice as much as one, 2 MB",
 	 "2.1 (2300 against 1100 MB/s, iWARP)", "times", REPRO_RATIO, "both ways, datagrams",
 	 "one way", 2097152, 2097152, REPRO_AT_LEAST, 2.1, 0.1, 1},
+	{0},
+};
+static const struct repro_claim f36[] = {
+	{"Short messages: the latency by the number of connections falls up to 16", "decreases",
+	 "of one connection, 8 bytes", REPRO_RATIO, "latency, 8", "latency, 8", 16, 1,
+	 REPRO_AT_MOST, NAN, 0, 1},
+	{"Above 2 KB it stays: connections are served one after the other", "relatively fixed",
+	 "of one connection, 64 KB", REPRO_RATIO, "latency, 64K", "latency, 64K", 16, 1,
+	 REPRO_ABOUT, 1, 0.25, NAN},
+	{0},
+};
+static const struct repro_claim f37[] = {
+	{"Throughput is sustained over many connections, 64 KB", "a high level",
+	 "of one connection, at 64", REPRO_RATIO, "throughput, 64K", "throughput, 64K", 64, 1,
+	 REPRO_AT_LEAST, 0.9, 0, NAN},
+	{0},
+};
+static const struct repro_claim f38[] = {
+	{"Latency by the number of pairs falls: four do not take four times as long", "decreasing",
+	 "times that of one pair, 8 bytes", REPRO_RATIO, "8", "8", 4, 1, REPRO_AT_MOST, NAN, 0, 4},
+	{0},
+};
+static const struct repro_claim f39[] = {
+	{"What all pairs carry grows with their number, 64 KB", "increases very fast",
+	 "times that of one pair, four pairs", REPRO_RATIO, "64K", "64K", 4, 1, REPRO_AT_LEAST, NAN,
+	 0, 1},
+	{0},
+};
+static const struct repro_claim f311[] = {
+	{"Latency of 1 MB with a cache of registrations", "considerably lower", "% lower",
+	 REPRO_GAIN, "cached: again", "not: again", 1048576, 1048576, REPRO_AT_LEAST, NAN, 0, 0},
 	{0},
 };
 static const struct repro_claim f310[] = {
@@ -174,13 +201,18 @@ const struct repro_figure repro_thesis[] = {
 	{"thesis/fig3.4", "MPI latency within a host.", &repro_mpi_lat, NULL, SOFTWARE, f34},
 	{"thesis/fig3.5", "MPI bandwidth, one way and both.", &repro_mpi_bw, NULL,
 	 SOFTWARE "; windows of messages, where the thesis has a ping-pong", f35},
-	FIG("3.6", "User-level latency over several connections.", NO_CONNS),
-	FIG("3.7", "User-level throughput over several connections.", NO_CONNS),
-	FIG("3.8", "MPI latency of several pairs.", NO_PAIRS),
-	FIG("3.9", "MPI throughput of several pairs.", NO_PAIRS),
+	{"thesis/fig3.6", "User-level latency over several connections, by their number.",
+	 &repro_conns_lat, NULL, SOFTWARE, f36},
+	{"thesis/fig3.7", "User-level throughput over several connections.", &repro_conns_bw, NULL,
+	 SOFTWARE, f37},
+	{"thesis/fig3.8", "MPI latency of several pairs.", &repro_pairs_lat, NULL,
+	 SOFTWARE "; all processes share the cores of one machine", f38},
+	{"thesis/fig3.9", "MPI throughput of several pairs.", &repro_pairs_bw, NULL,
+	 SOFTWARE "; one way, and all processes share the cores of one machine", f39},
 	{"thesis/fig3.10", "Registering and deregistering memory.", &repro_register, NULL,
 	 "nothing is pinned here: it is the table of regions, and no more", f310},
-	FIG("3.11", "What a registration cache is worth.", NO_CACHE),
+	{"thesis/fig3.11", "What a registration cache is worth.", &repro_cache, NULL,
+	 "Weft's own device, which pins nothing, told to register piece by piece", f311},
 	{"thesis/fig3.12", "Buffers that are used again, and latency.", &repro_buffers, NULL,
 	 "one host; caches, not registrations, make the difference here", f312},
 	FIG("3.13", "How overlap is timed.", DRAWING),

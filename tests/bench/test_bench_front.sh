@@ -49,6 +49,26 @@ timeout 120 "$script" bench mpi progress --compare stock -T 100 -- -m 64K -i 2 >
 	fail "progress: exit status $?"
 [ "$(grep -Ec '^65536 .* 0 +stock +0 +-$' "$tmp/out")" -eq 4 ] || fail "progress: not four rows without a value"
 
+# On Weft itself: a cache of registrations that is on notices that memory was replaced (a message
+# that is wrong is a failure), and a receive that comes first is used.
+timeout 120 "$script" bench mpi regcache --a 'cached: FI_WEFT_LOCAL=pieces FI_WEFT_CACHE=on' \
+	--b 'not: FI_WEFT_LOCAL=pieces FI_WEFT_CACHE=off' -r 2 -T 60 --json "$tmp/c.json" -- -m 256K --buffers 8 -i 32 \
+	>"$tmp/out" 2>"$tmp/err" || fail "regcache: exit status $?"
+holds '([.series[].params | [.stack, .use]] | sort) == [["cached", "again"], ["cached", "first"],
+	["cached", "remapped"], ["not", "again"], ["not", "first"], ["not", "remapped"]] and
+	all(.series[]; (.samples | length) == 2 and all(.samples[]; . > 0))' "$tmp/c.json"
+# hits PERCENT: of 60 messages, how often the receiver's word came first.
+hits() {
+	FI_WEFT_USAGE=0 FI_WEFT_STATS=yes timeout 60 "$script" run -n 2 "$BUILD/bin/weft-mpi-perf.openmpi" usage -m 1M \
+		-i 50 -w 10 -T 30 -d 500 --percent "$1" 2>&1 >/dev/null | sed -n 's/.*RTRs sent [0-9]*, hit \([0-9]*\),.*/\1/p' |
+		sort -n | tail -1
+}
+late=$(hits 0) early=$(hits 100)
+[ "${early:-0}" -gt 20 ] && [ "${late:-99}" -lt "$early" ] || fail "RTRs hit: $early where receives are early, $late where not"
+timeout 120 "$script" bench mpi multi-lat multi-bw bidir usage -q -- -i 5 -m 64K >"$tmp/out" 2>"$tmp/err" ||
+	fail "new kinds: exit status $?"
+[ "$(grep -c '^# .*median of up to 1 rounds' "$tmp/out")" -eq 4 ] || fail "not four tables"
+
 timeout 20 "$script" bench mpi latency -p --compare weft-off,tcp >"$tmp/out" || fail "--print"
 grep -q '^FI_WEFT_SPECULATE=no WEFT_PROGRESS=off .*latency' "$tmp/out" || fail "--print: no variables"
 grep -q -- '--mca btl tcp,self' "$tmp/out" || fail "--print: no launcher's options"

@@ -58,6 +58,22 @@ mpi 2 bw -m 1K:1M:32 -i 5 -T 10
 holds '(.rows | length) == 3 and all(.rows[]; .p50_MBps > 0 and .mean_MBps > 0)' "$tmp/bw.json"
 mpi 2 bibw -m 64K -i 5 -T 10 -W 8
 holds '(.rows | length) == 1 and .rows[0].p50_MBps > 0' "$tmp/bibw.json"
+# A window there and one back can not carry more than both at once could, by far; all of them move.
+mpi 2 bidir -m 64K -i 5 -T 10 -W 8
+holds '(.rows | length) == 1 and .rows[0].p50_MBps > 0 and .rows[0].p10_MBps <= .rows[0].p90_MBps' "$tmp/bidir.json"
+mpi 4 multi-lat -m 8,1K -i 20 -T 20
+holds "[.rows[] | [.size, .pairs]] == [[8, 2], [1024, 2]] and $ordered" "$tmp/multi-lat.json"
+mpi 4 multi-bw -m 1K,16K -i 5 -T 20 -W 4
+holds '[.rows[] | [.size, .pairs]] == [[1024, 2], [16384, 2]] and all(.rows[]; .p50_MBps > 0 and
+	(.p50_per_s * .size / 1e6 - .p50_MBps | fabs) <= 0.02 * .p50_MBps + .size / 1e6)' "$tmp/multi-bw.json"
+refuses 3 'even number' multi-lat
+# Another buffer at an address that was used: what is sent is what is there now.
+mpi 2 regcache -m 64K --buffers 4 -i 16 -T 20
+holds "[.rows[] | [.size, .buffers, .use]] == [[65536, 4, \"first\"], [65536, 4, \"again\"],
+	[65536, 4, \"remapped\"]] and all(.rows[]; .n == 16) and $ordered" "$tmp/regcache.json"
+mpi 2 usage -m 256K -i 20 -T 20 -d 200
+holds "[.rows[].early_pct] == [0, 25, 50, 75, 100] and all(.rows[]; .early <= .n) and $ordered and
+	.rows[0].early == 0 and .rows[4].early == .rows[4].n" "$tmp/usage.json"
 mpi 2 pingpong-late -m 8:64K:8192 -i 20 -T 10 -d 200
 holds '[.rows[].timing] == ["ping-pong", "crossing", "send-first", "ping-pong", "crossing", "send-first"]' \
 	"$tmp/pingpong-late.json"

@@ -31,6 +31,10 @@ for wrong in "" frobnicate "latency -s 1M" "latency -r 0" "latency -Z"; do
 	[ $? -eq 2 ] || fail "weft-msg-perf '$wrong' was not refused with 2"
 done
 
+# Found in PATH, it has no directory in its name: the device is beside the program all the same.
+(cd / && PATH=$BUILD/bin:$PATH WEFT_ADDR=127.0.0.1 timeout 60 weft verbs weft-msg-perf latency -r 1 -n 20 -s 256) \
+	>"$tmp/out" 2>&1 || fail "weft-msg-perf does not find a device when it was found in PATH"
+
 # One host, through shared memory: needs no lab.
 timeout 100 "$script" -q -p shm -r 3 -s "off on" -o "$tmp" layer pingpong reg search >"$tmp/table" 2>"$tmp/err" ||
 	fail "on one host"

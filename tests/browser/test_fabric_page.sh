@@ -1,42 +1,8 @@
 #!/bin/bash
 # The page of `weft fabric draw` in a real browser: what it shows is what `weft fabric hsd` says,
-# and buttons, keys, clicks and the wheel do what they should. Chromium is driven through its
-# WebDriver (chromedriver), on loopback.
-. "$(dirname "$0")/../cli/lib.sh"
-
-port=$((20000 + RANDOM % 20000))
-chromedriver --port=$port >"$tmp/driver.log" 2>&1 &
-driver=$!
-session=
-cleanup() {
-	[ -z "$session" ] || curl -s -m 10 -X DELETE "$base" >/dev/null
-	kill $driver 2>/dev/null
-	wait $driver 2>/dev/null
-	rm -rf "$tmp"
-}
-trap cleanup EXIT
-for _ in $(seq 100); do
-	curl -s -m 2 "http://127.0.0.1:$port/status" | grep -q '"ready":true' && break
-	sleep 0.1
-done
-# /dev/shm may be small, and root has no sandbox.
-session=$(curl -s -m 60 "http://127.0.0.1:$port/session" -d '{"capabilities":{"alwaysMatch":{
-	"goog:loggingPrefs":{"browser":"ALL"},"goog:chromeOptions":{"args":["--headless=new",
-	"--no-sandbox","--disable-gpu","--disable-dev-shm-usage","--window-size=1200,800"]}}}}' |
-	jq -r .value.sessionId)
-base=http://127.0.0.1:$port/session/$session
-if [ -z "$session" ] || [ "$session" = null ]; then
-	fail 'no browser' "$(cat "$tmp/driver.log")"
-	finish
-fi
-
-wd() { curl -s -m 60 "$base/$1" -d "$2"; }
-open_page() { wd url "$(jq -n --arg u "file://$1" '{url: $u}')" >/dev/null; }
-js() { wd execute/sync "$(jq -n --arg s "return $1" '{script: $s, args: []}')" | jq -r .value; }
-element() { wd element "$(jq -n --arg s "$1" '{using: "css selector", value: $s}')" |
-	jq -r '.value | to_entries[0].value'; }
-click() { wd "element/$(element "$1")/click" '{}' >/dev/null; }
-text() { js "document.querySelector('$1').textContent"; }
+# and buttons, keys, clicks and the wheel do what they should.
+# shellcheck source=tests/browser/lib.sh
+. "$(dirname "$0")/lib.sh"
 
 tree='2;4,4;1,2;1,2'
 job=(--pgft "$tree" --cps shift --order random:7)
@@ -103,7 +69,8 @@ check_eq "$(js "document.querySelectorAll('b').length")" 0
 check_eq "$(js "document.querySelectorAll('circle').length")" 2
 
 # Nothing was complained about, and nothing is fetched.
-check_eq "$(curl -s -m 10 "$base/se/log" -d '{"type":"browser"}' | jq '.value|length')" 0
+check_eq "$(complaints)" ''
+check_eq "$(fetched)" ''
 check_eq "$(grep -c 'https\?://' "$tmp/page.html")" \
 	"$(grep -c 'http://www.w3.org/2000/svg' "$tmp/page.html")"
 finish

@@ -24,6 +24,17 @@ check_lacks "$out" failed
 check_eq "$(grep -cE '^(RC|UD) ' <<<"$out")" 8
 check_eq "$(leftovers)" ""
 
+# It ends with the report; make bench is all of it.
+run "$SOURCE/scripts/demo_report.sh" --quick
+check_code 0
+check_has "$out" "fattree/table2   reproduced"
+check_has "$out" "file://$BUILD/demo-report/report.html"
+check_has "$(cat "$BUILD/demo-report/report.html")" 'id="fattree/table2"'
+check_has "$(make -n --no-print-directory -C "$SOURCE" demo | tail -1)" scripts/demo_report.sh
+check_has "$(make -n -C "$SOURCE" bench)" 'weft reproduce --all --quick'
+check_has "$(make -n -C "$SOURCE" bench BENCH=--stripe)" 'scripts/bench.sh --stripe'
+check_eq "$(leftovers)" ""
+
 # In the middle of it: as an ordinary user where that can be tried.
 as_user=()
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then

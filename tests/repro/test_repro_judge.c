@@ -99,6 +99,17 @@ static void taking(void **state)
 		"{\"rows\":[{\"by\":\"x\",\"n\":3,\"k\":\"z\",\"size\":8,\"us\":{\"median\":2.5}},"
 		"{\"by\":\"y\",\"n\":3,\"k\":\"z\",\"size\":9,\"us\":{\"median\":2.5}}]}";
 	static const char table[] = "# head\n10 x 5.5\n20 y 6.5\n";
+	static const struct repro_take medians[] = {{.rows = "series",
+						     .where = "name=round,params.size=1",
+						     .key = "params.type",
+						     .x = "params.n",
+						     .y = "samples"},
+						    {0}};
+	static const char samples[] =
+		"{\"series\":[{\"name\":\"round\",\"params\":{\"type\":\"rc\",\"size\":1,\"n\":4},"
+		"\"samples\":[3,1,null,2]},{\"name\":\"packet\",\"params\":{\"type\":\"rc\","
+		"\"size\":1,\"n\":5},\"samples\":[3]},{\"name\":\"round\",\"params\":{\"type\":"
+		"\"rc\",\"size\":1,\"n\":6},\"samples\":[]}]}";
 	struct repro_data d = {0};
 	char why[160];
 
@@ -111,16 +122,43 @@ static void taking(void **state)
 	s.table = true;
 	assert_int_equal(repro_take(&s, table, strlen(table), &d, why), 2);
 	assert_true(repro_at(repro_find(&d, "l c"), 20) == 6.5);
+	s = (struct repro_step){.label = "", .command = "", .takes = medians};
+	assert_int_equal(repro_take(&s, samples, strlen(samples), &d, why), 1);
+	assert_true(repro_at(repro_find(&d, "rc"), 4) == 2);
 	repro_clear(&d);
+}
+
+/* The whole is bounded whatever the parts take; who is cheap gets what the machine may be slow by.
+ */
+static void budgets(void **state)
+{
+	double left = 1000, spent = 0;
+
+	(void)state;
+	/* Enough for all: no more than a part may ever need. */
+	assert_true(repro_budget(1e9, 10, 1e6) == 50);
+	assert_true(repro_budget(INFINITY, 10, 1) == 50);
+	assert_true(repro_budget(0, 10, 40) == 0);
+	assert_true(repro_budget(-3, 10, 40) == 0);
+	/* 40 parts, each of which takes all that it may. */
+	for (int i = 0; i < 40; i++) {
+		double weights = (40 - i) * repro_weight(20), b = repro_budget(left, 20, weights);
+
+		assert_true(b > 0 && b <= left + 1e-9);
+		left -= b;
+		spent += b;
+	}
+	assert_true(spent <= 1000.001);
+	/* One that needed little leaves it to the others. */
+	assert_true(repro_budget(1000, 20, 4 * repro_weight(20)) >
+		    repro_budget(500, 20, 40 * repro_weight(20)));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(verdicts),
-		cmocka_unit_test(intervals),
-		cmocka_unit_test(values),
-		cmocka_unit_test(taking),
+		cmocka_unit_test(verdicts), cmocka_unit_test(intervals), cmocka_unit_test(values),
+		cmocka_unit_test(taking),   cmocka_unit_test(budgets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
