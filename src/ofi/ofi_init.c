@@ -55,8 +55,8 @@ static void define(const struct util_tunable *t)
 			type, t->def ? t->def : "not set");
 }
 
-/* Processes of the same job on this machine, as launchers tell; 0: they do not. Hosts of a lab share
- * one machine, which only `weft run` knows. */
+/* Processes of the same job on this machine, as launchers tell; 0: they do not. Hosts of a lab
+ * share one machine, which only `weft run` knows. */
 static uint32_t local_ranks(void)
 {
 	static const char *const names[] = {"WEFT_NEIGHBOURS", "OMPI_COMM_WORLD_LOCAL_SIZE",
