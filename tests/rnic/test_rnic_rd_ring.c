@@ -292,6 +292,13 @@ static uint8_t again_byte(uint32_t message, uint32_t at)
 	return (uint8_t)(message * 13 + at * 7);
 }
 
+static void again_send(struct rd_ring *r, uint32_t message)
+{
+	for (uint32_t k = 0; k < AGAIN_LEN; k++)
+		r->s.p.b.buf[k] = again_byte(message, k);
+	rd_send_keep(&r->s.bh, message, 0, AGAIN_LEN, 8192 * (size_t)(message + 1));
+}
+
 static void again_check(struct rd_ring *r, uint32_t message)
 {
 	const uint8_t *data = r->body + r->last.n;
@@ -302,21 +309,32 @@ static void again_check(struct rd_ring *r, uint32_t message)
 		CHECK_EQ(data[k], again_byte(message, k));
 }
 
+/* All have come, and the peer says so. */
+static void again_end(struct rd_ring *r)
+{
+	struct rec ack = {.op = REC_ACK, .ack = AGAIN};
+
+	r->ack = AGAIN;
+	CHECK(rd_ring_put(r, &ack, NULL, 0, NULL, 0));
+	for (uint32_t i = 0; i < AGAIN; i++)
+		EXPECT_OK(r->s.p.b.scq, i);
+	rd_ring_check_up(r);
+	rd_ring_leave(r);
+	rd_ring_close(r);
+}
+
 /* The target's memory is its application's again, and the ring, which has the only copy, has come
  * round twice, when the peer says that it has had no receive for any of them. */
 static void test_again(void **state)
 {
-	struct rec rnr = {.op = REC_RNR, .seq = 1, .imm = 1}, ready = {.op = REC_READY},
-		   ack = {.op = REC_ACK};
+	struct rec rnr = {.op = REC_RNR, .seq = 1, .imm = 1}, ready = {.op = REC_READY};
 	struct rd_ring r;
 
 	(void)state;
 	rd_ring_open(&r);
 	rd_ring_meet(&r);
 	for (uint32_t i = 0; i < AGAIN; i++) {
-		for (uint32_t k = 0; k < AGAIN_LEN; k++)
-			r.s.p.b.buf[k] = again_byte(i, k);
-		rd_send_keep(&r.s.bh, i, 0, AGAIN_LEN, 8192 * (size_t)(i + 1));
+		again_send(&r, i);
 		memset(r.s.p.b.buf, 0xee, AGAIN_LEN);
 		rd_ring_want(&r, REC_SEND);
 		again_check(&r, i);
@@ -329,20 +347,13 @@ static void test_again(void **state)
 			again_check(&r, i);
 		}
 	}
-	r.ack = ack.ack = r.last.seq;
-	CHECK(rd_ring_put(&r, &ack, NULL, 0, NULL, 0));
-	for (uint32_t i = 0; i < AGAIN; i++)
-		EXPECT_OK(r.s.p.b.scq, i);
-	rd_ring_check_up(&r);
-	rd_ring_leave(&r);
-	rd_ring_close(&r);
+	again_end(&r);
 }
 
 /* The ring is full in the middle of what the target has to say. It has room for an acknowledgement,
  * and goes on with the rest all the same as soon as there is room for that. */
 static void test_full_and_acked(void **state)
 {
-	struct rec ack = {.op = REC_ACK};
 	struct rd_ring r;
 
 	(void)state;
@@ -352,9 +363,7 @@ static void test_full_and_acked(void **state)
 	CHECK(rd_ring_write(&r, REC_LAST, 8, 0, 8));
 	CHECK(rd_ring_get(&r, REC_ACK, 2000));
 	for (uint32_t i = 0; i < AGAIN; i++) {
-		for (uint32_t k = 0; k < AGAIN_LEN; k++)
-			r.s.p.b.buf[k] = again_byte(i, k);
-		rd_send_keep(&r.s.bh, i, 0, AGAIN_LEN, 8192 * (size_t)(i + 1));
+		again_send(&r, i);
 		if (i == 0) { /* from now on all goes through the ring */
 			rd_ring_want(&r, REC_SEND);
 			again_check(&r, i);
@@ -367,13 +376,7 @@ static void test_full_and_acked(void **state)
 		again_check(&r, i);
 	}
 	CHECK_EQ(r.done, r.seq);
-	r.ack = ack.ack = AGAIN;
-	CHECK(rd_ring_put(&r, &ack, NULL, 0, NULL, 0));
-	for (uint32_t i = 0; i < AGAIN; i++)
-		EXPECT_OK(r.s.p.b.scq, i);
-	rd_ring_check_up(&r);
-	rd_ring_leave(&r);
-	rd_ring_close(&r);
+	again_end(&r);
 }
 
 /* ---- when it is acknowledged ---- */
