@@ -46,6 +46,8 @@ int cli_help(int argc, char **argv);
  * subcommand that main.c is running. Returns CLI_USAGE, so that a caller can
  * `return cli_error(...)`. */
 int cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The number of an option, 1 to most; or complains. */
+int cli_number(const char *option, const char *text, int most, int *out);
 /* The same for what a -errno stopped: CLI_FAILED if it is the machine's (no memory, no room on the
  * disk), CLI_USAGE if it is the input's. */
 int cli_failed(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

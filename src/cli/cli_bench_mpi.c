@@ -59,17 +59,6 @@ struct bench {
 
 /* ---- options ---- */
 
-static int parse_number(const char *option, const char *text, int most, int *out)
-{
-	char *end;
-	long v = strtol(text, &end, 10);
-
-	*out = (int)v;
-	return end != text && !*end && v >= 1 && v <= most
-		       ? 0
-		       : cli_error("%s %s is not understood; expected 1 to %d", option, text, most);
-}
-
 static int add_stack(struct bench *b, const char *text, bool by_name)
 {
 	struct bench_stack *s = &b->stack[b->stacks];
@@ -106,11 +95,11 @@ static int take_option(struct bench *b, int opt, const char *arg)
 	case 'b':
 		return add_stack(b, arg, false);
 	case 'r':
-		return parse_number("--rounds", arg, 1000, &b->rounds);
+		return cli_number("--rounds", arg, 1000, &b->rounds);
 	case 'n':
-		return parse_number("--ranks", arg, 1000000, &b->ranks);
+		return cli_number("--ranks", arg, 1000000, &b->ranks);
 	case 'T':
-		return parse_number("--seconds", arg, 86400, &b->seconds);
+		return cli_number("--seconds", arg, 86400, &b->seconds);
 	case 'l':
 		b->lab = arg;
 		return 0;

@@ -281,3 +281,14 @@ int cli_written(struct cli_file *f, int err, const char *why)
 	cli_drop(f);
 	return code;
 }
+
+int cli_number(const char *option, const char *text, int most, int *out)
+{
+	char *end;
+	long v = strtol(text, &end, 10);
+
+	*out = (int)v;
+	return end != text && !*end && v >= 1 && v <= most
+		       ? 0
+		       : cli_error("%s %s is not understood; expected 1 to %d", option, text, most);
+}

@@ -308,17 +308,6 @@ static int reproduce(struct wish *w, const char *out, int argc, char **argv)
 	return 128 + number;
 }
 
-static int parse_seconds(struct repro_options *o, const char *text)
-{
-	char *end;
-	long v = strtol(text, &end, 10);
-
-	if (end == text || *end || v < 1 || v > 1000000)
-		return cli_error("--max-seconds %s is not understood; expected 1 to 1000000", text);
-	o->seconds = (double)v;
-	return CLI_OK;
-}
-
 int cli_reproduce(int argc, char **argv)
 {
 	enum { LIST = 256, ALL, QUICK, RESUME, OUT, REPORT, JSON, SECONDS };
@@ -337,7 +326,7 @@ int cli_reproduce(int argc, char **argv)
 	};
 	static struct wish w;
 	const char *out = "weft-reproduce";
-	int opt;
+	int opt, seconds;
 
 	w = (struct wish){.o = {.mode = REPRO_FULL, .version = WEFT_VERSION}};
 	while ((opt = getopt_long(argc, argv, "qh", options, NULL)) != -1) {
@@ -364,8 +353,9 @@ int cli_reproduce(int argc, char **argv)
 			w.json = true;
 			break;
 		case SECONDS:
-			if (parse_seconds(&w.o, optarg))
+			if (cli_number("--max-seconds", optarg, 1000000, &seconds))
 				return CLI_USAGE;
+			w.o.seconds = seconds;
 			break;
 		case 'q':
 			w.o.quiet = true;

@@ -26,7 +26,6 @@ static void divide(struct stripe_auto *a)
 	a->trial = !a->span;
 	a->left = a->trial ? 1 : a->span;
 	a->calm = 0;
-	a->heard = false;
 	a->peak = a->out;
 }
 
