@@ -230,6 +230,9 @@ struct msg_ep {
 /* ---- msg_peer.c ---- */
 /* UINT32_MAX: no memory. */
 uint32_t msg_peer_get(struct msg_ep *ep, const struct msg_addr *addr);
+/* Of whom a completion without a packet is, RD; UINT32_MAX: nobody that is known, or there are two
+ * who might be. */
+uint32_t msg_peer_from(const struct msg_ep *ep, const struct ibv_wc *wc);
 void msg_peers_free(struct msg_ep *ep);
 /* Of whom an operation that has a name waits for something, UINT32_MAX: nobody. */
 uint32_t msg_awaited(const struct msg_op *op);
@@ -251,6 +254,9 @@ void msg_refill(struct msg_ep *ep);
 void msg_packet_sent(struct msg_ep *ep, struct msg_op *op, int err);
 
 /* ---- msg_id.c: names of operations ---- */
+/* In an immediate: of those that have it, the rest is a name; all others are the data of a write.
+ */
+#define MSG_IMM_NAME (UINT32_C(1) << 31)
 int msg_id_new(struct msg_ep *ep, struct msg_op *op);
 struct msg_op *msg_id_op(const struct msg_ep *ep, uint32_t id);
 void msg_id_free(struct msg_ep *ep, struct msg_op *op);
@@ -284,6 +290,9 @@ uint64_t msg_tx_part(struct msg_ep *ep, struct msg_op *op, uint64_t at, uint64_t
 		     struct msg_part *part, void *way, int *err);
 /* How much an operation reads or writes in all. */
 uint64_t msg_rdma_len(const struct msg_op *op);
+/* Whether a write's data goes along with its last bytes; otherwise, if there is any, it is told in
+ * a packet of its own when these have arrived. */
+bool msg_tells_data(const struct msg_ep *ep, const struct msg_op *op);
 static inline uint32_t msg_rdma_peer(const struct msg_op *op)
 {
 	return op->kind == MSG_OP_RECV ? op->src : op->peer;

@@ -1,10 +1,12 @@
 /* Names of operations, which peers send back: an index, and how often that was used before, so that
- * an old name finds nothing. */
+ * an old name finds nothing. As an immediate, a name is told from a program's data by its first
+ * bit. */
 #include <errno.h>
 #include <stdlib.h>
 #include "msg_ep.h"
 
 #define INDEX_BITS 20
+#define GEN_MAX    ((MSG_IMM_NAME >> INDEX_BITS) - 1)
 #define INDEX_MASK ((UINT32_C(1) << INDEX_BITS) - 1)
 #define NONE       UINT32_MAX
 
@@ -39,7 +41,7 @@ int msg_id_new(struct msg_ep *ep, struct msg_op *op)
 	i = ep->id_free;
 	ep->id_free = ep->ids[i].next;
 	ep->ids[i].op = op;
-	op->id = ep->ids[i].gen << INDEX_BITS | i;
+	op->id = MSG_IMM_NAME | ep->ids[i].gen << INDEX_BITS | i;
 	return 0;
 }
 
@@ -70,8 +72,7 @@ void msg_id_free(struct msg_ep *ep, struct msg_op *op)
 	free(op->share);
 	op->share = NULL;
 	ep->ids[i].op = NULL;
-	/* 0 is nobody's name */
-	ep->ids[i].gen = ep->ids[i].gen % (UINT32_MAX >> INDEX_BITS) + 1;
+	ep->ids[i].gen = ep->ids[i].gen % GEN_MAX + 1;
 	ep->ids[i].next = ep->id_free;
 	ep->id_free = i;
 	op->id = 0;

@@ -1,4 +1,5 @@
 /* Peers: by number, and by address. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,9 @@
 
 static uint32_t hash(const struct msg_ep *ep, const struct msg_addr *a)
 {
-	uint64_t x = ((uint64_t)(a->ip ^ a->lid) << 32 | a->qpn) * UINT64_C(0x9e3779b97f4a7c15);
+	/* Of an IP address only what a completion tells of it (msg_peer_from). */
+	uint32_t host = (uint16_t)ntohl(a->ip) ^ a->lid;
+	uint64_t x = ((uint64_t)host << 32 | a->qpn) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return (uint32_t)(x >> 32) & (ep->n_buckets - 1);
 }
@@ -69,6 +72,22 @@ uint32_t msg_peer_get(struct msg_ep *ep, const struct msg_addr *addr)
 	msg_ledger_init(&ep->peers[i].ledger, 0, &ep->spec);
 	ep->buckets[h] = i;
 	return i;
+}
+
+uint32_t msg_peer_from(const struct msg_ep *ep, const struct ibv_wc *wc)
+{
+	struct msg_addr like = {.ip = htonl(wc->slid), .qpn = wc->src_qp};
+	uint32_t found = NONE;
+
+	for (uint32_t i = ep->n_buckets ? ep->buckets[hash(ep, &like)] : NONE; i != NONE;
+	     i = ep->peers[i].chain) {
+		if (!ep->port->is_from(ep, wc, i))
+			continue;
+		if (found != NONE)
+			return NONE;
+		found = i;
+	}
+	return found;
 }
 
 void msg_peers_free(struct msg_ep *ep)

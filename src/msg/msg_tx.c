@@ -372,14 +372,22 @@ static struct msg_remote remote_at(const struct msg_op *op, uint64_t at, uint64_
 	return (struct msg_remote){.addr = r->addr + at, .len = *n, .key = r->key};
 }
 
-/* A send over one queue pair ends with a notice, which comes behind all the rest. */
+/* Connections of hardware have a queue pair for each path, and packets that have to be numbered. */
+bool msg_tells_data(const struct msg_ep *ep, const struct msg_op *op)
+{
+	return op->kind == MSG_OP_WRITE && op->flags & MSG_OP_DATA && !ep->port->connected &&
+	       !((uint32_t)op->data & MSG_IMM_NAME) && msg_rdma_len(op);
+}
+
+/* A send over one queue pair ends with a notice, which comes behind all the rest; and so does a
+ * write with data. */
 static enum ibv_wr_opcode opcode(const struct msg_ep *ep, const struct msg_op *op, uint64_t end)
 {
+	bool notice = op->kind == MSG_OP_SEND ? !msg_stripe_fins(ep, op) : msg_tells_data(ep, op);
+
 	if (op->kind == MSG_OP_RECV || op->kind == MSG_OP_READ)
 		return IBV_WR_RDMA_READ;
-	return op->kind == MSG_OP_SEND && end == msg_rdma_len(op) && !msg_stripe_fins(ep, op)
-		       ? IBV_WR_RDMA_WRITE_WITH_IMM
-		       : IBV_WR_RDMA_WRITE;
+	return notice && end == msg_rdma_len(op) ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
 }
 
 /* From there on, at most *n bytes, and how many it was. */
@@ -393,7 +401,8 @@ static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t at, uint64_t
 				 .num_sge = local(ep, op, at, *n, sge),
 				 .opcode = opcode(ep, op, at + *n),
 				 .send_flags = IBV_SEND_SIGNALED,
-				 .imm_data = htobe32(op->peer_id),
+				 .imm_data = htobe32(op->kind == MSG_OP_WRITE ? (uint32_t)op->data
+									      : op->peer_id),
 				 .wr = {.rdma = {.remote_addr = r.addr, .rkey = r.key}}};
 	int err = post(ep, msg_rdma_peer(op), way, &wr);
 

@@ -73,8 +73,14 @@ void msg_write_clear(struct msg_ep *ep, struct msg_op *op, const struct msg_pkt 
 
 void msg_write_notice(struct msg_ep *ep, const struct ibv_wc *wc)
 {
-	struct msg_op *op = msg_id_op(ep, be32toh(wc->imm_data));
+	uint32_t imm = be32toh(wc->imm_data);
+	struct msg_op *op = msg_id_op(ep, imm);
 
+	if (!(imm & MSG_IMM_NAME)) {
+		if (ep->conf.written && !ep->port->connected)
+			ep->conf.written(ep->conf.arg, msg_peer_from(ep, wc), imm, wc->byte_len);
+		return;
+	}
 	if (!op || op->phase != MSG_PHASE_NOTICE || !ep->port->is_from(ep, wc, op->src))
 		return;
 	msg_write_ended(ep, op);
