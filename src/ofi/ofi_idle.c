@@ -5,10 +5,15 @@
 #include "ofi.h"
 
 static struct ofi_watch all = {.epoll = -1, .event = -1};
-static struct util_lock idle_lock; /* of the next three: one thread waits, others come and go */
+static struct util_lock idle_lock; /* of the next four: one thread waits, others come and go */
 static struct ofi_wait wait;
 static uint64_t yields, sleeps;
+static uint32_t empties;
 static atomic_bool came; /* something, since the last empty read */
+
+/* Empty reads. As long as a queue is polled, the device's thread leaves all of them alone, also those
+ * of endpoints that nobody polls: what these have to do next must not wait for their owner. */
+#define OTHERS_EVERY 16
 
 int ofi_idle_add(struct ofi_ep *ep)
 {
@@ -61,6 +66,8 @@ static bool step(bool may_sleep)
 	enum ofi_wait_step what = ofi_wait_empty(&ofi_conf.wait, &wait, now);
 	bool again = true;
 
+	if (all.n > 1 && ++empties % OTHERS_EVERY == 0)
+		ofi_watch_progress(&all);
 	if (what == OFI_STEP_RETURN)
 		return false;
 	if (what == OFI_STEP_SLEEP && may_sleep) {
