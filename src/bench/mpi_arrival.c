@@ -30,6 +30,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define TAILS 2 /* of how long the last rank usually takes, before the next call is begun */
+
 enum { BY_MPI, BY_OWN, BYS };
 static const char *const names[] = {"mpi", "own"};
 static const int paper[] = {1, 32, 128, 512, 0};
@@ -41,10 +43,13 @@ struct arrival {
 	double offset;  /* to rank 0's clock */
 	double margin;  /* from when all are here to zero */
 	double behind;  /* how late this rank heard of zero; below 0: in time */
+	double through; /* of the last call: how long after the last arrival it was left here */
+	double tail[BYS]; /* the same, about, of the last rank to leave */
 	double message; /* the time of one, of the current size */
 	double *a[BYS]; /* after zero */
 	double *d[BYS];
 	unsigned int calls;
+	int by; /* how the last one was made */
 };
 
 /* ---- waiting ---- */
@@ -87,11 +92,12 @@ static void wait_for(const struct arrival *x, MPI_Request *r)
  * the next time; then there is more time. */
 static double meet(struct arrival *x)
 {
-	double mine[2] = {now(x), x->behind}, all[2] = {0, 0}, zero;
+	double mine[3] = {now(x), x->behind, x->through}, all[3] = {0, 0, 0}, zero;
 	MPI_Request r;
 
-	PMPI_Iallreduce(mine, all, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD, &r);
+	PMPI_Iallreduce(mine, all, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD, &r);
 	wait_for(x, &r);
+	x->tail[x->by] += (all[2] - x->tail[x->by]) / 4;
 	if (all[1] > 0 && x->margin < 0.05)
 		x->margin *= 2;
 	zero = all[0] + x->margin;
@@ -112,9 +118,9 @@ static double chance(int rank, unsigned int draw)
 }
 
 /* Of all ranks so many percent, rounded, those with the smallest numbers. */
-static bool is_late(const struct mp *mp, unsigned int draw)
+static bool is_late(const struct mp *mp, int rank, unsigned int draw)
 {
-	double mine = chance(mp->rank, draw);
+	double mine = chance(rank, draw);
 	int before = 0;
 
 	for (int r = 0; r < mp->ranks; r++)
@@ -122,38 +128,48 @@ static bool is_late(const struct mp *mp, unsigned int draw)
 	return before < (mp->ranks * mp->o.late + 50) / 100;
 }
 
-static double delay(const struct mp *mp, const struct arrival *x, int mif, unsigned int draw)
+static double delay(const struct mp *mp, const struct arrival *x, int mif, int rank,
+		    unsigned int draw)
 {
 	double most = mif * x->message;
 
 	if (mp->o.late >= 0)
-		return is_late(mp, draw) ? most : 0;
-	return most * chance(mp->rank, draw);
+		return is_late(mp, rank, draw) ? most : 0;
+	return most * chance(rank, draw);
 }
 
 /* ---- a call ---- */
 
-static void call(struct mp *mp, struct arrival *x, size_t size, double late, int by, int i)
+/* late: how late this rank comes, and the last one. */
+static void call(struct mp *mp, struct arrival *x, size_t size, const double late[2], int by, int i)
 {
 	double zero;
 
 	x->op->stamp(mp, size, ++x->calls);
 	zero = meet(x);
-	compute_until(x, zero + late);
+	compute_until(x, zero + late[0]);
 	x->a[by][i] = now(x) - zero;
 	if (by == BY_MPI)
 		x->op->call(mp, size);
 	else
 		x->op->own(mp, size);
 	x->d[by][i] = now(x) - zero;
+	x->by = by;
+	x->through = x->d[by][i] - late[1];
+	/* What there is to do for the next call must not be in the way of those who are still in
+	 * this one and need the same cores. */
+	if (x->sleeps)
+		sleep_until(zero + late[1] + TAILS * x->tail[by] - x->offset);
 	x->op->check(mp, size, x->calls);
 }
 
 /* With the same arrivals for all; who goes first changes. */
 static void calls(struct mp *mp, struct arrival *x, size_t size, int mif, int i)
 {
-	double late = delay(mp, x, mif, (unsigned int)i);
+	double late[2] = {delay(mp, x, mif, mp->rank, (unsigned int)i), 0};
 
+	for (int r = 0; r < mp->ranks; r++)
+		late[1] = fmax(late[1], delay(mp, x, mif, r, (unsigned int)i));
 	for (int k = 0; k < x->bys; k++)
 		call(mp, x, size, late, (k + i) % x->bys, i);
 }
