@@ -23,11 +23,6 @@ static uint8_t *block_at(const struct gather *g, uint32_t place)
 	return coll_vector(g->c, g->call, 0) + place * g->bytes;
 }
 
-static _Atomic uint32_t *flag_of(const struct gather *g, uint32_t host)
-{
-	return coll_shm_done(&g->c->shm, coll_bank(g->call), host);
-}
-
 static char *recv_at(const struct gather *g, uint32_t rank)
 {
 	const struct coll_allgather_args *a = g->args;
@@ -89,40 +84,35 @@ static int take_from(struct gather *g, uint32_t host)
 	return ret;
 }
 
-/* What has come for the master, it tells the others of. */
-static void look(struct gather *g, uint32_t host)
-{
-	struct coll_comm *c = g->c;
-
-	if (!coll_arrived(c, g->call, COLL_ROUND, coll_master(c, host)))
-		return;
-	coll_consume(c, g->call, COLL_ROUND, coll_master(c, host));
-	coll_shm_set(&c->shm, flag_of(g, host), g->call);
-}
-
-/* Returns whether anything has happened, or -errno. */
-static int turn(struct gather *g, bool *to_send)
+/* What has come for the master, it tells the others of. Returns whether anything has happened, or
+ * -errno. */
+static int turn(struct gather *g)
 {
 	struct coll_comm *c = g->c;
 	uint32_t before = g->left;
 	int ret = 0;
 
-	if (*to_send && coll_shm_is(flag_of(g, c->host), g->call)) {
-		ret = send_all(g);
-		*to_send = false;
-	}
 	for (uint32_t h = 0; h < c->hosts && !ret; h++) {
 		if (g->taken[h])
 			continue;
-		if (h != c->host && coll_is_master(c))
-			look(g, h);
-		if (coll_shm_is(flag_of(g, h), g->call))
+		if (h != c->host && coll_is_master(c) &&
+		    coll_there_came(c, g->call, COLL_ROUND, h))
+			coll_host_set(c, g->call, h);
+		if (coll_host_is_set(c, g->call, h))
 			ret = take_from(g, h);
 	}
 	return ret ? ret : g->left != before;
 }
 
-/* Masters talk to masters. */
+/* Of other hosts the master hears first; there is no end before it has heard of all. */
+static int waits_for(const struct gather *g)
+{
+	const struct coll_comm *c = g->c;
+
+	return coll_is_master(c) && g->left > !g->taken[c->host] ? COLL_FOR_NET : COLL_FOR_SHM;
+}
+
+/* Whoever sends, it is the master that must be there. */
 static bool missing(const void *arg, uint32_t rank)
 {
 	const struct gather *g = arg;
@@ -135,7 +125,6 @@ static int gather(void *arg, enum coll_variant v)
 {
 	struct gather *g = arg;
 	struct coll_comm *c = g->c;
-	bool to_send = coll_is_master(c) && c->hosts > 1;
 	struct coll_wait w;
 	int ret;
 
@@ -145,17 +134,21 @@ static int gather(void *arg, enum coll_variant v)
 	ret = put_mine(g);
 	if (ret)
 		return ret;
-	if (coll_here_arrive(c, g->call, NULL, NULL))
-		coll_shm_set(&c->shm, flag_of(g, c->host), g->call);
-	coll_wait_begin(c, &w, COLL_FOR_SHM | (to_send ? COLL_FOR_NET : 0));
+	/* The last one of a host to come is running: it sends, and then wakes others. */
+	if (coll_here_arrive(c, g->call, NULL, NULL)) {
+		ret = send_all(g);
+		coll_host_set(c, g->call, c->host);
+	}
+	coll_wait_begin(c, &w, waits_for(g));
 	w.missing = missing;
 	w.arg = g;
-	while ((g->left || to_send) && ret >= 0) {
-		ret = turn(g, &to_send);
-		if (!ret)
+	while (g->left && ret >= 0) {
+		ret = turn(g);
+		w.what = waits_for(g);
+		if (!ret && g->left)
 			ret = coll_wait(c, &w);
 	}
-	return ret < 0 ? ret : 0;
+	return ret < 0 ? ret : c->hosts > 1 && !coll_net_moves() ? coll_flush(c) : 0;
 }
 
 static int by_mpi(const void *arg)

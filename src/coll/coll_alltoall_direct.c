@@ -45,14 +45,15 @@ static int begin(struct coll_direct *d)
 	return ret ? ret : coll_deliver(d->a, me, coll_send_at(d->a, me));
 }
 
-/* What is left decides what is waited for. Writes of ours may be on their way while nothing is
- * awaited from other hosts. */
+/* One after the other: there is no end before both. Only those who send in parts, or to whom, are
+ * needed here meanwhile. */
 static int waits_for(const struct coll_direct *d)
 {
-	bool net = !coll_direct_net_finished(d) ||
-		   atomic_load_explicit(&d->c->pending, memory_order_acquire);
+	bool net = !coll_direct_net_finished(d), here = !coll_direct_here_finished(d);
 
-	return (net ? COLL_FOR_NET : 0) | (coll_direct_here_finished(d) ? 0 : COLL_FOR_SHM);
+	if (net && here && coll_direct_here_parts(d))
+		return COLL_FOR_NET | COLL_FOR_SHM;
+	return net ? COLL_FOR_NET : COLL_FOR_SHM;
 }
 
 static bool missing(const void *arg, uint32_t rank)

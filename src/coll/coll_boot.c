@@ -25,7 +25,7 @@
 struct record {
 	uint8_t name[COLL_NAME_MAX];
 	struct coll_key mem, shm, ping;
-	uint64_t slot, copy_max;
+	uint64_t slot, copy_max, copy_far;
 	uint32_t comm, ok;
 	uint32_t variant[COLL_OPS];
 	int64_t pid;
@@ -35,7 +35,7 @@ struct record {
 #define MEMORY_MAX (2u << 20) /* of a rank's banks */
 #define SLOT       (16u << 10)
 #define SHM_MAX    (8u << 20) /* of a host's */
-#define SHM_SLOT   (8u << 10)
+#define SHM_SLOT   (32u << 10)
 #define ALIGN      64u
 
 static size_t clamp_slot(size_t bytes, size_t most)
@@ -89,7 +89,7 @@ static int find_hosts(struct coll_comm *c, MPI_Comm node)
 
 static int open_memory(struct coll_comm *c)
 {
-	size_t want = coll_env()->copy_max > SLOT ? coll_env()->copy_max : SLOT;
+	size_t want = coll_env()->copy_far > SLOT ? coll_env()->copy_far : SLOT;
 
 	c->slot = clamp_slot(want, MEMORY_MAX / 2 / c->size);
 	c->memory_len = coll_end_at(c) + sizeof(uint64_t);
@@ -146,6 +146,7 @@ static void fill(const struct coll_comm *c, struct record *r, int ok)
 	r->comm = c->id;
 	r->slot = c->slot;
 	r->copy_max = coll_env()->copy_max;
+	r->copy_far = coll_env()->copy_far;
 	r->mem = c->mem.key;
 	r->shm = c->shm_mem.key;
 	r->pid = getpid();
@@ -189,7 +190,8 @@ static int meet(struct coll_comm *c, const struct record *all)
 		else if (c->net)
 			ret = coll_net_peer(all[i].name, &p->addr);
 	}
-	c->copy_max = all[0].copy_max < c->slot ? all[0].copy_max : c->slot;
+	c->copy_max = all[0].copy_max;
+	c->copy_far = all[0].copy_far < c->slot ? all[0].copy_far : c->slot;
 	for (int i = 0; i < COLL_OPS; i++)
 		c->variant[i] = all[0].variant[i] < COLL_VARIANTS ? all[0].variant[i] : COLL_MPI;
 	c->fetch = can_fetch(c, all);
@@ -264,12 +266,15 @@ int coll_boot(struct coll_comm *c, MPI_Comm comm)
 
 void coll_unboot(struct coll_comm *c, bool finalizing)
 {
+	/* What is still being sent is sent from memory that ends here. */
+	if (c->net && !atomic_load(&c->err))
+		coll_flush(c);
 	coll_comm_remove(c);
 	coll_plan_end(c);
 	coll_net_fence();
 	coll_net_dereg(&c->mem);
 	coll_net_dereg(&c->shm_mem);
-	for (int i = 0; i < 2; i++)
+	for (size_t i = 0; i < sizeof(c->scratch) / sizeof(c->scratch[0]); i++)
 		coll_scratch_end(&c->scratch[i]);
 	if (c->shm.fd >= 0)
 		coll_shm_detach(&c->shm);

@@ -74,7 +74,8 @@ struct coll_comm {
 	uint8_t *memory; /* two banks of `size` slots, advertisements to us, and by us, an end */
 	size_t memory_len;
 	size_t slot;     /* bytes; agreed */
-	size_t copy_max; /* longer data is not copied, of MPI_Alltoall; agreed */
+	size_t copy_max; /* of a host: longer blocks of MPI_Alltoall are not copied; agreed */
+	size_t copy_far; /* the same, of different hosts; agreed */
 	struct coll_mem mem, shm_mem;
 
 	_Atomic uint8_t *got; /* [bank][kind][rank] */
@@ -87,7 +88,7 @@ struct coll_comm {
 		size_t len;
 		struct coll_mem mem;
 		bool registered;
-	} scratch[2]; /* of what is sent, of what is received */
+	} scratch[3]; /* of what is sent, of what is received, of what is still being sent */
 	struct coll_stats stats[COLL_OPS][COLL_VARIANTS];
 	uint64_t asks;          /* how often others were asked whether they are there */
 	uint64_t carried;       /* messages that the MPI carried */
@@ -203,8 +204,8 @@ int coll_flush(struct coll_comm *c);
  * waits for us, would do so for ever. */
 void coll_tell_broken(struct coll_comm *c);
 
-/* Memory of at least len bytes that stays with the communicator, for what is packed (0) or to be
- * unpacked (1); registered if that works. NULL: no memory. */
+/* Memory of at least len bytes that stays with the communicator, for what is packed (0), to be
+ * unpacked (1), or sent after the call (2); registered if that works. NULL: no memory. */
 struct coll_scratch *coll_scratch(struct coll_comm *c, int which, size_t len);
 void coll_scratch_end(struct coll_scratch *s);
 
@@ -226,6 +227,7 @@ enum coll_wait_for {
 struct coll_wait {
 	int what;
 	uint32_t idle;
+	uint64_t since; /* when nothing began to happen; 0: something has */
 	uint32_t seen; /* events of shared memory before what is waited for was looked at */
 	uint64_t check;
 	uint32_t checks;

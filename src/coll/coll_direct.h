@@ -20,6 +20,8 @@ struct coll_direct_net {
 	char *span;             /* where that begins */
 	MPI_Request *req;       /* what the MPI carries */
 	int n_req;
+	struct coll_scratch *stage; /* where short blocks are sent from; NULL: where they are */
+	bool flush;                 /* what was sent from will not be left alone */
 };
 
 struct coll_direct_here {
@@ -54,7 +56,7 @@ static inline bool coll_direct_is_here(const struct coll_direct *d, uint32_t ran
 /* Between hosts: one that is not received into memory of the library's. */
 static inline bool coll_direct_is_long(const struct coll_direct *d, size_t len)
 {
-	return len > d->c->copy_max;
+	return len > d->c->copy_far;
 }
 
 /* Where the bytes of a block are received, to be unpacked or to stay. */
@@ -78,6 +80,8 @@ void coll_direct_net_free(struct coll_direct *d);
 int coll_direct_here_begin(struct coll_direct *d);
 int coll_direct_here_turn(struct coll_direct *d);
 bool coll_direct_here_finished(const struct coll_direct *d);
+/* Whether there are blocks that go in parts: for these all have to be there together. */
+bool coll_direct_here_parts(const struct coll_direct *d);
 void coll_direct_here_free(struct coll_direct *d, int ret);
 
 #endif

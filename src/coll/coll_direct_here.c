@@ -182,6 +182,16 @@ bool coll_direct_here_finished(const struct coll_direct *d)
 	       (!d->here.lent || coll_shm_is(lent(d, d->c->shm.me), 0));
 }
 
+bool coll_direct_here_parts(const struct coll_direct *d)
+{
+	if (d->here.n_out)
+		return true;
+	for (uint32_t i = 0; i < d->here.n_in; i++)
+		if (coll_mail_way(&d->here.mail, d->here.in[i].in.len) == COLL_MAIL_PARTS)
+			return true;
+	return false;
+}
+
 void coll_direct_here_free(struct coll_direct *d, int ret)
 {
 	if (ret && d->here.lent)

@@ -7,6 +7,10 @@
  * one, and stops where one has not arrived; aware, to those who are there first, and to the others
  * as they come.
  *
+ * The program has its memory back when the call is over, so short blocks are sent from a copy: then
+ * nobody has to wait until they have arrived. The copy is written over in the call after the next
+ * one; whoever comes to that knows that they have.
+ *
  * Where memory to receive into can not be registered, the MPI carries the data: the receiver says
  * that, too.
  */
@@ -121,6 +125,7 @@ static int advertise(struct coll_direct *d, uint32_t src)
 	int ret = 0;
 
 	*out = advert(d, src);
+	d->net.flush = true;
 	if (out->carried)
 		ret = carry(d, src, coll_direct_landing(d, src), out->len, false);
 	return ret ? ret : coll_put(c, &p);
@@ -155,20 +160,45 @@ static int send_long(struct coll_direct *d, uint32_t peer, size_t len)
 	};
 
 	coll_consume(d->c, d->call, COLL_ADVERT, peer);
+	d->net.flush = true;
 	if (to.len != len)
 		return -EMSGSIZE;
 	return to.carried ? carry(d, peer, (void *)(uintptr_t)bytes, len, true)
 			  : coll_put(d->c, &p);
 }
 
+static int send_short(struct coll_direct *d, uint32_t peer, size_t len)
+{
+	const uint8_t *bytes = coll_send_at(d->a, peer);
+	struct coll_comm *c = d->c;
+	uint8_t *copy;
+
+	if (!d->net.stage) {
+		d->net.flush = true;
+		return coll_put_slot(c, d->call, peer, COLL_DATA, bytes, len, d->a->desc);
+	}
+	copy = d->net.stage->at + ((size_t)coll_bank(d->call) * c->size + peer) * c->copy_far;
+	memcpy(copy, bytes, len);
+	return coll_put_slot(c, d->call, peer, COLL_DATA, copy, len, d->net.stage->mem.desc);
+}
+
 static int send_one(struct coll_direct *d, uint32_t peer)
 {
 	size_t len = coll_block_len(&d->a->send, peer);
 
-	if (coll_direct_is_long(d, len))
-		return send_long(d, peer, len);
-	return coll_put_slot(d->c, d->call, peer, COLL_DATA, coll_send_at(d->a, peer), len,
-			     d->a->desc);
+	return coll_direct_is_long(d, len) ? send_long(d, peer, len) : send_short(d, peer, len);
+}
+
+/* Not for those who do not move data by themselves: they have to be waited for anyway. */
+static void open_stage(struct coll_direct *d)
+{
+	struct coll_comm *c = d->c;
+
+	if (!coll_net_moves() || !c->copy_far)
+		return;
+	d->net.stage = coll_scratch(c, 2, 2 * c->copy_far * c->size);
+	if (d->net.stage && coll_net_local() && !d->net.stage->registered)
+		d->net.stage = NULL;
 }
 
 /* Sends to those who can be sent to and, if only_here, are known to have arrived. Returns how many,
@@ -261,6 +291,7 @@ int coll_direct_net_begin(struct coll_direct *d)
 	d->net.from = d->net.to + c->size;
 	if (!d->landing)
 		open_span(d);
+	open_stage(d);
 	ret = list_peers(d);
 	/* Others may be known to be there by now; they come first. */
 	if (!ret && d->aware)
@@ -274,7 +305,7 @@ int coll_direct_net_turn(struct coll_direct *d)
 
 	if (d->net.n_to) {
 		sent = send_some(d, false);
-		if (sent >= 0 && !d->aware && !d->net.n_to) {
+		if (sent >= 0 && !d->aware && !d->net.n_to && d->net.flush) {
 			int ret = coll_flush(d->c);
 
 			sent = ret ? ret : sent;
@@ -324,7 +355,7 @@ int coll_direct_net_end(struct coll_direct *d)
 	ret = carried(d);
 	if (!ret)
 		ret = deliver_carried(d);
-	return ret ? ret : coll_flush(d->c);
+	return ret || !d->net.flush ? ret : coll_flush(d->c);
 }
 
 void coll_direct_net_free(struct coll_direct *d)

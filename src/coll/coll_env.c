@@ -7,6 +7,7 @@ enum {
 	TUNE_CHOICE,
 	TUNE_PROVIDER,
 	TUNE_COPY_MAX,
+	TUNE_COPY_FAR,
 	TUNE_FETCH,
 	TUNE_STATS,
 	TUNE_TOPOLOGY,
@@ -38,9 +39,18 @@ const struct util_tunable coll_tunables[] = {
 			   .type = UTIL_TUNE_UINT,
 			   .def = "4k",
 			   .max = 1 << 20,
-			   .help = "The longest message, of a pair of ranks, that is received into "
-				   "memory of the library's and copied; 0: none. Longer ones are "
-				   "written to where the program wants them."},
+			   .help = "The longest message, of a pair of ranks on one host, that is "
+				   "copied through shared memory; 0: none. Longer ones are copied "
+				   "once (WEFT_COLL_FETCH)."},
+	[TUNE_COPY_FAR] = {.name = "WEFT_COLL_COPY_FAR",
+			   .type = UTIL_TUNE_UINT,
+			   .def = "64k",
+			   .max = 1 << 20,
+			   .help = "The longest message, of a pair of ranks on different hosts, that "
+				   "is sent at once, received into memory of the library's, and "
+				   "copied; 0: none. Longer ones are written to where the program "
+				   "wants them, when the receiver has said where that is. Less if "
+				   "ranks are many: each has 2 MB for all others together."},
 	[TUNE_FETCH] = {.name = "WEFT_COLL_FETCH",
 			.type = UTIL_TUNE_BOOL,
 			.def = "yes",
@@ -71,6 +81,7 @@ static void read_all(void)
 			  sizeof(why));
 	env.provider = util_tune_str(&coll_tunables[TUNE_PROVIDER]);
 	env.copy_max = util_tune_uint(&coll_tunables[TUNE_COPY_MAX]);
+	env.copy_far = util_tune_uint(&coll_tunables[TUNE_COPY_FAR]);
 	env.fetch = util_tune_bool(&coll_tunables[TUNE_FETCH]);
 	env.topology = util_tune_str(&coll_tunables[TUNE_TOPOLOGY]);
 	env.stats = util_tune_bool(&coll_tunables[TUNE_STATS]);

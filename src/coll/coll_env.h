@@ -14,7 +14,8 @@ struct coll_env {
 	struct coll_choice choice;
 	const char *provider;
 	const char *topology; /* NULL: none */
-	size_t copy_max;      /* longest message of a pair that is copied */
+	size_t copy_max;      /* longest message of a pair of one host that is copied */
+	size_t copy_far;      /* and of different hosts */
 	bool fetch;           /* from the memory of other ranks of a host */
 	bool stats;
 };

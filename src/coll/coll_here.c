@@ -94,6 +94,28 @@ int coll_here_wait(struct coll_comm *c, uint32_t call, uint32_t word)
 	return ret;
 }
 
+void coll_host_set(struct coll_comm *c, uint32_t call, uint32_t host)
+{
+	coll_shm_store(coll_shm_done(&c->shm, coll_bank(call), host), call);
+	/* Of two who set the last two flags at least one sees both. */
+	atomic_thread_fence(memory_order_seq_cst);
+	for (uint32_t h = 0; h < c->hosts; h++)
+		if (!coll_host_is_set(c, call, h))
+			return;
+	coll_shm_event(&c->shm);
+}
+
+bool coll_there_came(struct coll_comm *c, uint32_t call, uint32_t kind, uint32_t host)
+{
+	for (uint32_t i = c->first[host]; i < c->first[host + 1]; i++) {
+		if (!coll_arrived(c, call, kind, c->by_host[i]))
+			continue;
+		coll_consume(c, call, kind, c->by_host[i]);
+		return true;
+	}
+	return false;
+}
+
 static bool is_it(const void *arg, uint32_t rank)
 {
 	return rank == *(const uint32_t *)arg;

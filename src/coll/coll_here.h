@@ -58,6 +58,18 @@ struct coll_arrivals coll_here_arrivals(const struct coll_comm *c, uint32_t numb
 void coll_here_set(struct coll_comm *c, uint32_t call, uint32_t word);
 int coll_here_wait(struct coll_comm *c, uint32_t call, uint32_t word);
 
+/* A flag for each host: that its part of an operation is here. Nobody is woken before all of them
+ * are: to take what there is earlier is for those who are awake. */
+void coll_host_set(struct coll_comm *c, uint32_t call, uint32_t host);
+
+static inline bool coll_host_is_set(const struct coll_comm *c, uint32_t call, uint32_t host)
+{
+	return coll_shm_is(coll_shm_done(&c->shm, coll_bank(call), host), call);
+}
+
+/* Whether something of this kind has come from any rank of another host; takes note of it. */
+bool coll_there_came(struct coll_comm *c, uint32_t call, uint32_t kind, uint32_t host);
+
 /* Waits for something from the master of another host, and takes note of it. */
 int coll_there_wait(struct coll_comm *c, uint32_t call, uint32_t kind, uint32_t host);
 

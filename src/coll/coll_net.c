@@ -78,6 +78,16 @@ bool coll_net_local(void)
 	return coll_net.info->domain_attr->mr_mode & FI_MR_LOCAL;
 }
 
+/* Our own provider asks for progress by its user, for the sake of messages that are matched; its
+ * device moves writes by itself. */
+bool coll_net_moves(void)
+{
+	const char *name = coll_net.info->fabric_attr->prov_name;
+
+	return coll_net.info->domain_attr->data_progress == FI_PROGRESS_AUTO ||
+	       (name && !strcmp(name, "weft"));
+}
+
 struct coll_key coll_net_ping_key(void)
 {
 	return coll_net.ping.key;
@@ -164,7 +174,10 @@ int coll_net_progress(void)
 
 	if (pthread_mutex_trylock(&coll_net.lock))
 		return 0;
-	n = taken(e, fi_cq_read(coll_net.cq, e, BATCH));
+	/* Our own provider's fi_cq_read gives the core away when there is nothing: who waits here
+	 * does that by itself. */
+	n = taken(e, coll_net.sleeps ? fi_cq_sread(coll_net.cq, e, BATCH, NULL, 0)
+				     : fi_cq_read(coll_net.cq, e, BATCH));
 	pthread_mutex_unlock(&coll_net.lock);
 	return n;
 }

@@ -60,6 +60,9 @@ void coll_net_dereg(struct coll_mem *mem);
 /* Whether writes need a desc, that is, come from registered memory only. */
 bool coll_net_local(void);
 
+/* Whether writes reach the other side while nobody here makes progress. */
+bool coll_net_moves(void);
+
 /* A word of ours that anybody may write to, to see whether we are there. */
 struct coll_key coll_net_ping_key(void);
 

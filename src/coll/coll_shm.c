@@ -147,7 +147,7 @@ void coll_shm_event(struct coll_shm *s)
 
 void coll_shm_set(struct coll_shm *s, _Atomic uint32_t *flag, uint32_t value)
 {
-	atomic_store_explicit(flag, value, memory_order_release);
+	coll_shm_store(flag, value);
 	coll_shm_event(s);
 }
 

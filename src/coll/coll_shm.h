@@ -64,6 +64,12 @@ static inline _Atomic uint32_t *coll_shm_done(const struct coll_shm *s, uint32_t
 
 /* Wakes those who sleep: something that they wait for may have changed. */
 void coll_shm_event(struct coll_shm *s);
+/* Sets a flag, after all that was written before; nobody is woken. */
+static inline void coll_shm_store(_Atomic uint32_t *flag, uint32_t value)
+{
+	atomic_store_explicit(flag, value, memory_order_release);
+}
+
 /* Sets a flag, after all that was written before, and wakes those who sleep. */
 void coll_shm_set(struct coll_shm *s, _Atomic uint32_t *flag, uint32_t value);
 

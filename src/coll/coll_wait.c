@@ -1,9 +1,12 @@
 /* Waiting. Ranks often share cores, and whoever is waited for may need the one that we are on: so
- * it is given up at once, and after a short while we sleep.
+ * it is given up at once, and after a short while we sleep until we are woken. The short while is a
+ * matter of time, not of how often the core was given up: where many wait, each time takes as long
+ * as all the others want, and whoever is in that round when its data comes has its turn last.
  *
  * MPI promises that messages move while a rank is inside any MPI call, also if that is this
  * library's: somebody may have to finish a send to us before it can come to the collective. So the
- * MPI is given a turn, too, by a probe for something that is never sent.
+ * MPI is given a turn, too, by a probe for something that is never sent; but not before we sleep,
+ * since it may give our core away in its turn, or sleep itself, and hears nothing of our flags.
  */
 #include "coll_comm.h"
 
@@ -13,9 +16,9 @@
 
 #include "util_clock.h"
 
-#define YIELDS    200                   /* before the first nap: about 100 us on an idle core */
+#define AWAKE_NS  (50 * UTIL_NS_PER_US) /* before the first nap */
 #define MPI_EVERY 16                    /* turns */
-#define NAP_SHM   (2 * UTIL_NS_PER_MS)  /* woken earlier by a flag */
+#define NAP_SHM   UTIL_NS_PER_MS        /* woken earlier by a flag */
 #define NAP_BOTH  (50 * UTIL_NS_PER_US) /* not woken by the network */
 #define NAP_FAR   (200 * UTIL_NS_PER_US)
 #define ASK_EVERY (500 * UTIL_NS_PER_MS)
@@ -105,6 +108,7 @@ void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what)
 {
 	w->what = c->net ? what : what & ~COLL_FOR_NET;
 	w->idle = 0;
+	w->since = 0;
 	w->check = 0;
 	w->checks = 0;
 	w->missing = NULL;
@@ -143,6 +147,16 @@ static void check(struct coll_comm *c, struct coll_wait *w)
 		w->check = now + ASK_EVERY;
 }
 
+/* Whether nothing has happened for a short while only. */
+static bool awake(struct coll_wait *w)
+{
+	uint64_t now = util_now_ns();
+
+	if (!w->since)
+		w->since = now;
+	return now - w->since < AWAKE_NS;
+}
+
 int coll_wait(struct coll_comm *c, struct coll_wait *w)
 {
 	uint32_t seen = events(c);
@@ -153,19 +167,21 @@ int coll_wait(struct coll_comm *c, struct coll_wait *w)
 	if (atomic_load_explicit(&c->err, memory_order_relaxed))
 		return atomic_load(&c->err);
 	if (w->what & COLL_FOR_NET && coll_net_progress()) {
-		w->idle = 0;
+		w->since = 0;
 	} else if (w->what & COLL_FOR_SHM && seen != w->seen) {
 		w->seen = seen;
-		w->idle = 0;
-	} else if (++w->idle <= YIELDS) {
-		if (w->idle % MPI_EVERY == 0)
+		w->since = 0;
+	} else if (awake(w)) {
+		if (++w->idle % MPI_EVERY == 0)
 			mpi_turn(c);
 		sched_yield();
 	} else {
-		mpi_turn(c);
-		check(c, w);
-		if (nap(c, w))
-			w->idle = 0;
+		if (nap(c, w)) {
+			w->since = 0;
+		} else {
+			mpi_turn(c);
+			check(c, w);
+		}
 	}
 	return 0;
 }
