@@ -148,7 +148,7 @@ static int gather(void *arg, enum coll_variant v)
 		if (!ret && g->left)
 			ret = coll_wait(c, &w);
 	}
-	return ret < 0 ? ret : c->hosts > 1 && !coll_net_moves() ? coll_flush(c) : 0;
+	return ret < 0 ? ret : 0;
 }
 
 static int by_mpi(const void *arg)

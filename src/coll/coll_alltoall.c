@@ -100,6 +100,8 @@ static int go(struct coll_alltoall *a, enum coll_variant v)
 	if (!ret)
 		ret = shm ? coll_alltoall_shm(a, v == COLL_PAP_SHM_DIRECT)
 			  : coll_alltoall_direct(a, v == COLL_PAP_DIRECT);
+	if (!ret)
+		ret = coll_leave(a->c);
 	/* Half of a call leaves the communicator behind the others for ever. */
 	if (ret)
 		atomic_store(&a->c->err, ret);

@@ -25,7 +25,7 @@
 /* Copying so much takes about as long as to be woken for it. */
 #define WAKE_BYTES (32u << 10)
 /* Blocks as long as this are sent with those of the same sender only. */
-#define EACH_BYTES 1024u
+#define EACH_BYTES 2048u
 
 struct shm_call {
 	struct coll_alltoall *a;
@@ -330,9 +330,7 @@ static int part(struct shm_call *s)
 		if (!ret && !finished(s))
 			ret = coll_wait(c, &w);
 	}
-	/* What was sent from is written to again in the call after the next one, and everybody who
-	 * comes to that has it: all that has to be waited for is a network that needs us. */
-	return ret < 0 ? ret : c->hosts > 1 && !coll_net_moves() ? coll_flush(c) : 0;
+	return ret < 0 ? ret : 0;
 }
 
 /* Where received bytes go: to the program, or, to be unpacked, to memory of our own. */

@@ -201,6 +201,11 @@ int coll_flush(struct coll_comm *c)
 	return ret ? ret : atomic_load(&c->err);
 }
 
+int coll_leave(struct coll_comm *c)
+{
+	return c->net && !coll_net_moves() ? coll_flush(c) : 0;
+}
+
 /* ---- the end ---- */
 
 /* What it may take to tell the others, some of whom may be dead; those who are not told look for

@@ -200,6 +200,10 @@ int coll_put_slot(struct coll_comm *c, uint32_t call, uint32_t peer, uint32_t ki
 		  size_t len, void *desc);
 /* Waits until all puts are done and their memory may be changed. */
 int coll_flush(struct coll_comm *c);
+/* The end of a call, for whose puts nobody here has to wait: their memory is not touched before the
+ * call after the next one, and whoever comes to that has received them. Others do wait for them,
+ * though, and some providers move them only while we are here. */
+int coll_leave(struct coll_comm *c);
 /* Tells everybody, once, that the communicator is broken: whoever waits for us, or for somebody who
  * waits for us, would do so for ever. */
 void coll_tell_broken(struct coll_comm *c);

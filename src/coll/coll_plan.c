@@ -250,10 +250,8 @@ static int ours(struct coll_comm *c, const struct coll_job *job, enum coll_varia
 
 	if (!ret)
 		ret = job->ours(job->ours_arg, v);
-	/* Others wait for what we have written, and some providers move it only while we are here.
-	 * Those of this host have been told before. */
-	if (!ret && atomic_load_explicit(&c->pending, memory_order_acquire))
-		ret = coll_flush(c);
+	if (!ret)
+		ret = coll_leave(c);
 	/* Half of a call leaves the communicator behind the others for ever. */
 	if (ret)
 		atomic_store(&c->err, ret);
