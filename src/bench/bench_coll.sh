@@ -278,7 +278,7 @@ part_allreduce() {
 
 # ---- all ----
 
-unset WEFT_RD_SHM WEFT_COLL WEFT_COLL_COPY_MAX # may be set for other measurements
+unset WEFT_RD_SHM WEFT_COLL WEFT_COLL_COPY_MAX WEFT_COLL_COPY_FAR # may be set for other measurements
 for name; do
 	measured=''
 	"part_$name"

@@ -24,8 +24,8 @@ way_vars() {
 	case $1 in
 	own) vars=(WEFT_COLL=off) ;;
 	auto) vars=(WEFT_COLL=auto) ;;
-	copied) vars=(WEFT_COLL="$2=pap_direct" WEFT_COLL_COPY_MAX=1m) ;;
-	zerocopy) vars=(WEFT_COLL="$2=pap_direct" WEFT_COLL_COPY_MAX=0) ;;
+	copied) vars=(WEFT_COLL="$2=pap_direct" WEFT_COLL_COPY_MAX=1m WEFT_COLL_COPY_FAR=1m) ;;
+	zerocopy) vars=(WEFT_COLL="$2=pap_direct" WEFT_COLL_COPY_MAX=0 WEFT_COLL_COPY_FAR=0) ;;
 	*) vars=(WEFT_COLL="$2=$1") ;;
 	esac
 }

@@ -75,8 +75,9 @@ static void compute_until(const struct arrival *x, double when)
 		mp_wait_until(when - x->offset);
 }
 
-/* Some MPIs spin in MPI_Wait, and ranks that are needed elsewhere would find no core. */
-static void wait_for(const struct arrival *x, MPI_Request *r)
+/* Some MPIs spin in MPI_Wait, and ranks that are needed elsewhere would find no core. nap: between
+ * two looks. */
+static void wait_for(const struct arrival *x, MPI_Request *r, double nap)
 {
 	int done = 0;
 
@@ -85,7 +86,7 @@ static void wait_for(const struct arrival *x, MPI_Request *r)
 		return;
 	}
 	for (PMPI_Test(r, &done, MPI_STATUS_IGNORE); !done; PMPI_Test(r, &done, MPI_STATUS_IGNORE))
-		sleep_until(mp_now() + 20e-6);
+		sleep_until(mp_now() + nap);
 }
 
 /* Zero: some time after all are here. Who is not told before zero has come begins late, and says so
@@ -96,7 +97,7 @@ static double meet(struct arrival *x)
 	MPI_Request r;
 
 	PMPI_Iallreduce(mine, all, 3, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD, &r);
-	wait_for(x, &r);
+	wait_for(x, &r, 20e-6);
 	x->tail[x->by] += (all[2] - x->tail[x->by]) / 4;
 	if (all[1] > 0 && x->margin < 0.05)
 		x->margin *= 2;
@@ -200,7 +201,7 @@ static double message_time(struct mp *mp, const struct arrival *x, size_t size)
 	if (mp->rank == 0)
 		result = mp_median(t, TIMES);
 	PMPI_Ibcast(&result, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD, &r);
-	wait_for(x, &r);
+	wait_for(x, &r, 2e-3);
 	return result;
 }
 
