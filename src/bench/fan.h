@@ -127,8 +127,8 @@ char *fan_mark(const struct fan_node *node, char *msg);
 /* fan_stream.c: sends round-robin on all ends for ns; *bytes: what completed in that time. */
 int fan_stream(struct fan_node *node, uint64_t ns, uint64_t *bytes, uint64_t *msgs);
 
-/* fan_peer.c: serves one root. */
-int fan_serve(struct bench_env *env);
+/* fan_peer.c: serves one root. *known: it was one, of this version. */
+int fan_serve(struct bench_env *env, bool *known);
 
 /* fan_root.c: the root's view of all peers. */
 struct fan_root {
