@@ -165,4 +165,7 @@ int fan_root_finish(struct fan_root *root, uint64_t *bytes, uint64_t *msgs);
 /* -errno when a peer has something to say where it should be silent. */
 int fan_root_check(struct fan_root *root);
 
+/* fan_root_ops.c: a round's device, whose argument is a struct fan_root. */
+extern const struct fan_ops fan_root_ops;
+
 #endif
