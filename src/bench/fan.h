@@ -50,7 +50,8 @@ struct fan_end {
 	uint64_t done;          /* stage 2: reads of this end */
 	uint32_t seq;           /* root: the last message that was answered */
 	unsigned int unsignalled, unposted, outstanding;
-	char mark; /* peer: the last one seen */
+	char mark;   /* peer: the last one seen */
+	bool member; /* peer: attached to the multicast group */
 };
 
 struct fan_node {

@@ -134,7 +134,8 @@ static int completed(struct peer *p, const struct ibv_wc *wc)
 	int ret = 0;
 
 	if (wc->wr_id & FAN_RECV) {
-		ret = arrived(node, i - 1);
+		if (i - 1 < node->active)
+			ret = arrived(node, i - 1);
 		/* The answer goes out first. */
 		return ret ? ret : fan_refill(node, i);
 	}
