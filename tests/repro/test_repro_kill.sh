@@ -64,10 +64,11 @@ has_round() { jq -e '.rounds | length >= 1' "$1" >/dev/null 2>&1; }
 has_sample() { jq -e '[.series[].samples | length] | max >= 1' "$1" >/dev/null 2>&1; }
 runs() { pgrep -f -- "$1" >/dev/null; }
 
-# reproduce SIGNAL FIGURE EXPERIMENT PROGRAM: killed in its second round, while PROGRAM runs.
+# reproduce SIGNAL FIGURE EXPERIMENT PROGRAM: killed in its second round, while PROGRAM runs. What
+# comes behind it takes far longer than we wait, so that nobody is gone by having finished.
 reproduce() {
 	local to=$tmp/$3-$1 rounds
-	"$WEFT" reproduce --quick "$2" --out "$to" >"$tmp/out" 2>"$tmp/err" &
+	"$WEFT" reproduce --quick "$2" fattree/fig2 thesis/fig4.16 --out "$to" >"$tmp/out" 2>"$tmp/err" &
 	pid=$!
 	await 60 has_round "$to/$3.json"
 	await 20 runs "$4"
