@@ -11,7 +11,9 @@
 #include "bench_ctl.h"
 #include "bench_time.h"
 
-#define SWAP_MS 30000
+#define SWAP_MS  30000
+#define WRITE_S  30 /* that the other side may leave our words unread */
+#define LAST_ERR 4095
 
 /* On the wire all fields are big-endian. */
 struct wire_msg {
@@ -38,10 +40,12 @@ static int resolve(const char *host, int port, struct sockaddr_in *sin)
 static int adopt(struct bench_ctl *ctl, int fd)
 {
 	socklen_t len = sizeof(ctl->local);
+	struct timeval patience = {.tv_sec = WRITE_S};
 	int one = 1;
 
 	ctl->fd = fd;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (getsockname(fd, (struct sockaddr *)&ctl->local, &len))
 		return -errno;
 	len = sizeof(ctl->peer);
@@ -137,7 +141,7 @@ int bench_ctl_write(struct bench_ctl *ctl, const void *buf, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return -errno;
+			return errno == EAGAIN ? -ETIMEDOUT : -errno;
 		p += n;
 		len -= (size_t)n;
 	}
@@ -146,10 +150,14 @@ int bench_ctl_write(struct bench_ctl *ctl, const void *buf, size_t len)
 
 int bench_ctl_read(struct bench_ctl *ctl, void *buf, size_t len, int timeout_ms)
 {
+	uint64_t deadline = bench_now() + (uint64_t)timeout_ms * BENCH_MS;
 	char *p = buf;
 
 	while (len) {
-		int ret = wait_readable(ctl->fd, timeout_ms);
+		/* For all of it: one byte now and then must not hold us for ever. */
+		uint64_t now = bench_now();
+		int left = now < deadline ? (int)((deadline - now) / BENCH_MS) + 1 : 0;
+		int ret = wait_readable(ctl->fd, left);
 
 		if (ret)
 			return ret;
@@ -185,6 +193,9 @@ int bench_ctl_recv(struct bench_ctl *ctl, struct bench_msg *msg, int timeout_ms)
 		return ret;
 	msg->op = be32toh(w.op);
 	msg->status = (int32_t)be32toh(w.status);
+	/* Callers hand it on as their own result. */
+	if (msg->status > 0 || msg->status < -LAST_ERR)
+		return -EPROTO;
 	memcpy(msg->kind, w.kind, sizeof(msg->kind));
 	msg->kind[BENCH_KIND_NAME - 1] = 0;
 	for (int i = 0; i < BENCH_ARGS; i++)

@@ -1,6 +1,7 @@
 /* The control connection between the two processes of a measurement: one TCP stream
  * of fixed-size messages, apart from everything that is measured. The client leads,
- * the server answers. Calls return 0 or -errno; every wait is bounded.
+ * the server answers. Calls return 0 or -errno; every wait is bounded, whatever the
+ * other side sends, or does not read.
  */
 #ifndef WEFT_BENCH_CTL_H
 #define WEFT_BENCH_CTL_H

@@ -50,7 +50,8 @@ struct fan_end {
 	uint64_t done;          /* stage 2: reads of this end */
 	uint32_t seq;           /* root: the last message that was answered */
 	unsigned int unsignalled, unposted, outstanding;
-	char mark; /* peer: the last one seen */
+	char mark;   /* peer: the last one seen */
+	bool member; /* peer: attached to the multicast group */
 };
 
 struct fan_node {
@@ -127,8 +128,8 @@ char *fan_mark(const struct fan_node *node, char *msg);
 /* fan_stream.c: sends round-robin on all ends for ns; *bytes: what completed in that time. */
 int fan_stream(struct fan_node *node, uint64_t ns, uint64_t *bytes, uint64_t *msgs);
 
-/* fan_peer.c: serves one root. */
-int fan_serve(struct bench_env *env);
+/* fan_peer.c: serves one root. *known: it was one, of this version. */
+int fan_serve(struct bench_env *env, bool *known);
 
 /* fan_root.c: the root's view of all peers. */
 struct fan_root {
@@ -164,5 +165,8 @@ int fan_root_begin(struct fan_root *root, const struct fan_step *step);
 int fan_root_finish(struct fan_root *root, uint64_t *bytes, uint64_t *msgs);
 /* -errno when a peer has something to say where it should be silent. */
 int fan_root_check(struct fan_root *root);
+
+/* fan_root_ops.c: a round's device, whose argument is a struct fan_root. */
+extern const struct fan_ops fan_root_ops;
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "bench_time.h"
 #include "fan_out.h"
+#include "fan_stop.h"
 
 struct conns {
 	struct fan_cell cell;
@@ -79,7 +80,7 @@ static int measure(struct fan_root *root, struct fan_out *out, const struct fan_
 	if (ret)
 		fprintf(stderr, "weft bench verbs: %s: %s\n", type->name, strerror(-ret));
 	for (size_t pass = 0; pass < o->passes && !ret; pass++) {
-		for (size_t i = 0; i < n && bench_now() < deadline && !ret; i++) {
+		for (size_t i = 0; i < n && !fan_stop_now(deadline) && !ret; i++) {
 			struct conns *one = &c[pass % 2 ? n - 1 - i : i];
 
 			pass_of(one, root, out, pass);
@@ -113,7 +114,7 @@ int fan_conns(struct fan_root *root, struct fan_out *out)
 		err = measure(root, out, out->o->types[i], deadline);
 		if (!ret)
 			ret = err;
-		if (err && fan_root_check(root))
+		if (fan_stop_told() || (err && fan_root_check(root)))
 			break;
 	}
 	return ret;

@@ -152,6 +152,9 @@ static void become_server(const struct fan_opts *o, int go, int ready, const cha
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent || read(go, &c, 1) != 1)
 		_exit(1);
+	/* The terminal's signals are for node 0, which has something to write down. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 	mine.bind = bind_to;
 	mine.port = 0;
 	mine.keep = false;

@@ -127,6 +127,8 @@ int fan_node_make(struct fan_node *node, struct bench_env *env, const struct fan
 void fan_node_free(struct fan_node *node)
 {
 	for (unsigned int i = 0; node->end && i < node->n; i++) {
+		if (node->end[i].member)
+			ibv_detach_mcast(node->end[i].qp, &node->mgid, 0);
 		if (node->end[i].qp && node->end[i].qp != node->shared)
 			ibv_destroy_qp(node->end[i].qp);
 		if (node->end[i].ah)
@@ -183,8 +185,6 @@ static int reach(struct fan_node *node, struct fan_end *end)
 		return -ENODEV;
 	if (!node->shared)
 		ret = bench_qp_connect(node->env, end->qp, 1, &end->addr);
-	if (!ret && !node->root && node->type->func == FAN_MCAST)
-		ret = -ibv_attach_mcast(end->qp, &node->mgid, 0);
 	if (ret || !fan_is_datagram(node->type))
 		return ret;
 	end->ah = bench_ah_create(node->env, &end->addr);
@@ -236,6 +236,28 @@ static enum fan_notice notice(const struct fan_node *node)
 	return node->type->notice;
 }
 
+/* A multicast reaches all of its group: those who have no part in the step must not be in it, or
+ * n = 1 would be measured with the work of all. The first stays, so that a switch which listens for
+ * members need not learn of this host again and again. */
+static int join_group(struct fan_node *node, unsigned int active)
+{
+	int ret = 0;
+
+	if (node->root || node->type->func != FAN_MCAST)
+		return 0;
+	for (unsigned int k = 0; k < node->n && !ret; k++) {
+		struct fan_end *end = &node->end[k];
+		bool wanted = k < active || !k;
+
+		if (end->member == wanted)
+			continue;
+		ret = wanted ? -ibv_attach_mcast(end->qp, &node->mgid, 0)
+			     : -ibv_detach_mcast(end->qp, &node->mgid, 0);
+		end->member = wanted;
+	}
+	return ret;
+}
+
 int fan_node_prepare(struct fan_node *node, enum fan_mode mode, size_t size, unsigned int active)
 {
 	struct ibv_wc wc;
@@ -245,6 +267,9 @@ int fan_node_prepare(struct fan_node *node, enum fan_mode mode, size_t size, uns
 	node->size = size;
 	node->active = active;
 	node->notice = notice(node);
+	ret = join_group(node, active);
+	if (ret)
+		return ret;
 	/* Leaves nothing of an earlier step behind. */
 	while ((ret = fan_take(node, &wc)) > 0) {
 		if (!(wc.wr_id & FAN_RECV))

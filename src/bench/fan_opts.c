@@ -65,7 +65,8 @@ static const char usage[] =
 	"  weft bench verbs pingpong -t rc-send,rc-write -n 1,2,4,8,10,16 -s 1,1M --json out.json\n"
 	"  weft bench verbs pingpong --dev mlx5_0 --peers node2,node3\n"
 	"\n"
-	"Exit status: 0 measured, 1 something could not be measured, 2 wrong usage.\n";
+	"Exit status: 0 measured; 1 something could not be measured; 2 wrong usage; 128 and the\n"
+	"signal's number when it was told to end: what was measured is printed and kept.\n";
 
 enum {
 	OPT_PASSES = 256,

@@ -7,6 +7,7 @@
 
 #include "bench_time.h"
 #include "fan_out.h"
+#include "fan_stop.h"
 
 #define MANY    8 /* messages whose completions wait in the CQ: twice as many of them */
 #define FILL_US 2000
@@ -154,7 +155,7 @@ static int measure(struct over *v, struct fan_out *out, const struct fan_type *t
 		v->s[i] = bench_result_series(
 			out->result, names[i], "us", false,
 			json_pack("{s:s, s:I}", "type", type->name, "size", (json_int_t)size));
-	for (uint64_t pass = 0; pass < o->passes && !ret; pass++) {
+	for (uint64_t pass = 0; pass < o->passes && !ret && !fan_stop_told(); pass++) {
 		ret = fan_root_begin(v->root, &step);
 		if (!ret)
 			ret = rounds(v, o);
@@ -180,7 +181,7 @@ int fan_overhead(struct fan_root *root, struct fan_out *out)
 		       "%9s %5s\n",
 		       2 * MANY, "type", "bytes", "call", "times", "t_min", "t_median", "t_avg",
 		       "t_p99", "t_max", "outl");
-	for (int i = 0; o->types[i] && !ret; i++) {
+	for (int i = 0; o->types[i] && !ret && !fan_stop_told(); i++) {
 		struct over v = {.root = root, .node = &root->node};
 
 		limit = fan_type_limit(&root->env, o->types[i]);
@@ -193,7 +194,7 @@ int fan_overhead(struct fan_root *root, struct fan_out *out)
 			ret = 0;
 			continue;
 		}
-		for (size_t k = 0; k < o->n_sizes && !ret && bench_now() < deadline; k++)
+		for (size_t k = 0; k < o->n_sizes && !ret && !fan_stop_now(deadline); k++)
 			if (o->sizes[k] <= limit)
 				ret = measure(&v, out, o->types[i], o->sizes[k]);
 		fan_root_close(root);

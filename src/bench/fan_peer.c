@@ -9,6 +9,7 @@
 #include "bench_time.h"
 #include "fan.h"
 
+#define HELLO_MS     10000
 #define ROOT_GONE_MS (600 * 1000)
 #define STEP_MS      120000
 #define CHECK_EVERY  1024         /* empty polls between two looks at the control connection */
@@ -133,7 +134,8 @@ static int completed(struct peer *p, const struct ibv_wc *wc)
 	int ret = 0;
 
 	if (wc->wr_id & FAN_RECV) {
-		ret = arrived(node, i - 1);
+		if (i - 1 < node->active)
+			ret = arrived(node, i - 1);
 		/* The answer goes out first. */
 		return ret ? ret : fan_refill(node, i);
 	}
@@ -308,21 +310,27 @@ static int on_close(struct peer *p)
 static int hello(struct bench_env *env)
 {
 	struct bench_msg msg;
-	int ret = bench_ctl_expect(&env->ctl, BENCH_OP_HELLO, &msg, 10000);
+	bool same;
+	int ret = bench_ctl_recv(&env->ctl, &msg, HELLO_MS);
 
-	if (ret)
-		return ret;
-	memset(msg.kind, 0, sizeof(msg.kind));
+	if (ret || msg.op != BENCH_OP_HELLO)
+		return ret ? ret : -EPROTO;
+	same = !strcmp(msg.kind, FAN_PROTOCOL);
+	memset(&msg, 0, sizeof(msg));
+	msg.op = BENCH_OP_HELLO;
 	strcpy(msg.kind, FAN_PROTOCOL);
-	return bench_ctl_send(&env->ctl, &msg);
+	/* Also to one that speaks something else: it can then say what. */
+	ret = bench_ctl_send(&env->ctl, &msg);
+	return ret || same ? ret : -EPROTONOSUPPORT;
 }
 
-int fan_serve(struct bench_env *env)
+int fan_serve(struct bench_env *env, bool *known)
 {
 	struct peer p = {.env = env};
 	struct bench_msg msg;
 	int ret = hello(env);
 
+	*known = !ret;
 	while (!ret) {
 		ret = bench_ctl_recv(&env->ctl, &msg, ROOT_GONE_MS);
 		if (ret || msg.op == BENCH_OP_BYE)

@@ -7,6 +7,7 @@
 
 #include "fan_hosts.h"
 #include "fan_out.h"
+#include "fan_stop.h"
 
 static const struct kind {
 	const char *name;
@@ -54,6 +55,7 @@ static int run(const struct kind *kind, const struct fan_opts *o)
 	if (!ret)
 		ret = open_device(&root, o);
 	if (!ret) {
+		fan_stop_catch();
 		fan_out_begin(&out, o, cores, &root, link);
 		ret = kind->run(&root, &out);
 		err = fan_out_keep(&out, true);
@@ -65,6 +67,8 @@ static int run(const struct kind *kind, const struct fan_opts *o)
 	fan_hosts_stop();
 	if (ret)
 		fprintf(stderr, "weft bench verbs: %s: %s\n", o->kind, strerror(-ret));
+	if (fan_stop_told())
+		return 128 + fan_stop_told();
 	return ret ? 1 : 0;
 }
 

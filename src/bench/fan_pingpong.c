@@ -6,6 +6,7 @@
 
 #include "bench_time.h"
 #include "fan_out.h"
+#include "fan_stop.h"
 
 struct plan {
 	struct fan_root *root;
@@ -65,7 +66,7 @@ static int passes(struct plan *p, size_t from)
 	size_t cells = p->n - from;
 
 	for (size_t pass = 0; pass < p->out->o->passes; pass++) {
-		for (size_t i = 0; i < cells && bench_now() < p->deadline; i++) {
+		for (size_t i = 0; i < cells && !fan_stop_now(p->deadline); i++) {
 			size_t at = pass % 2 ? cells - 1 - i : i;
 			struct fan_cell *c = &p->cell[from + at];
 
@@ -125,7 +126,7 @@ int fan_pingpong(struct fan_root *root, struct fan_out *out)
 		if (!ret)
 			ret = err;
 		/* Without its peers nothing more can be measured. */
-		if (err && fan_root_check(root))
+		if (fan_stop_told() || (err && fan_root_check(root)))
 			break;
 	}
 	fan_cell_best(p.cell, p.n, out);

@@ -4,6 +4,7 @@
 #include "bench_reg.h"
 #include "bench_time.h"
 #include "fan_out.h"
+#include "fan_stop.h"
 
 static void keep(const struct bench_reg *r, struct fan_out *out)
 {
@@ -29,7 +30,7 @@ static int measure(struct fan_root *root, struct fan_out *out, size_t size, uint
 	size_t n = bench_reg_times(out->o->passes, size);
 	int ret = bench_reg_make(&r, n);
 
-	for (size_t i = 0; i < n && !ret && bench_now() < deadline; i++)
+	for (size_t i = 0; i < n && !ret && !fan_stop_now(deadline); i++)
 		ret = bench_reg_once(&r);
 	if (!ret && r.n) {
 		if (out->table)
@@ -54,7 +55,7 @@ int fan_reg(struct fan_root *root, struct fan_out *out)
 			printf(" %19s", bench_reg_names[w]);
 		putchar('\n');
 	}
-	for (size_t i = 0; i < o->n_sizes && !ret; i++) {
+	for (size_t i = 0; i < o->n_sizes && !ret && !fan_stop_told(); i++) {
 		ret = measure(root, out, o->sizes[i], deadline);
 		if (!ret)
 			ret = fan_out_keep(out, false);

@@ -1,4 +1,5 @@
 /* A server: each connection gets a process, which plays as many peers as it is asked for. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,6 +13,25 @@
 #include "fan_hosts.h"
 
 #define FIRST_MS (600 * 1000) /* how long one waits for the first connection */
+#define STRANGER 3            /* exit status: that was no root */
+
+/* Who it was, and what to do about it. */
+static void complain(const struct bench_ctl *ctl, int err)
+{
+	char host[INET_ADDRSTRLEN] = "?";
+	const char *what = strerror(-err);
+
+	if (err == -EPROTO)
+		what = "what it sent is not understood; is it `weft bench verbs --peers`?";
+	else if (err == -EPROTONOSUPPORT)
+		what = "it is of another version, and speaks not `" FAN_PROTOCOL
+		       "`; use the same Weft on both hosts";
+	else if (err == -ETIMEDOUT)
+		what = "it was silent for too long, or took nothing that was sent to it";
+	inet_ntop(AF_INET, &ctl->peer.sin_addr, host, sizeof(host));
+	fprintf(stderr, "weft bench verbs: serve: %s, port %u: %s\n", host,
+		ntohs(ctl->peer.sin_port), what);
+}
 
 /* Does not return. */
 static void serve_one(const struct fan_opts *o, struct bench_ctl *ctl, unsigned int nth,
@@ -22,27 +42,34 @@ static void serve_one(const struct fan_opts *o, struct bench_ctl *ctl, unsigned 
 				.dev_name = o->dev,
 				.ib_port = o->ib_port,
 				.gid_index = o->gid_index};
+	bool known = false;
 	int ret;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
 	fan_pin(o, 1 + nth);
-	ret = fan_serve(&env);
+	ret = fan_serve(&env, &known);
 	/* A root that was killed is nothing to speak of. */
 	if (ret && ret != -ECONNRESET)
-		fprintf(stderr, "weft bench verbs: serve: %s\n", strerror(-ret));
+		complain(ctl, ret);
 	bench_dev_close(env.dev);
 	bench_ctl_close(&env.ctl);
 	fflush(NULL);
-	_exit(ret ? 1 : 0);
+	_exit(!known ? STRANGER : ret ? 1 : 0);
 }
 
-static unsigned int reap(unsigned int running)
+/* Returns how many have ended; *served becomes true if one of them had a root. */
+static unsigned int reap(bool *served)
 {
-	while (running && waitpid(-1, NULL, WNOHANG) > 0)
-		running--;
-	return running;
+	unsigned int ended = 0;
+	int status;
+
+	while (waitpid(-1, &status, WNOHANG) > 0) {
+		ended++;
+		*served |= !WIFEXITED(status) || WEXITSTATUS(status) != STRANGER;
+	}
+	return ended;
 }
 
 static int tell_port(int listener, int ready)
@@ -58,11 +85,13 @@ static int tell_port(int listener, int ready)
 	return 0;
 }
 
-/* Accepts until the last connection is closed; waits for the first one for a while. */
+/* Accepts until the last root has gone; waits for the first one for a while. Who only knocks is
+ * none of them. */
 static int accept_all(const struct fan_opts *o, int listener)
 {
 	unsigned int running = 0, nth = 0;
 	pid_t self = getpid();
+	bool served = false;
 	int waited = 0;
 
 	for (;;) {
@@ -70,19 +99,22 @@ static int accept_all(const struct fan_opts *o, int listener)
 		int ret = running < FAN_MAX_PROCS ? bench_ctl_accept(&ctl, listener, 200)
 						  : (usleep(200000), -ETIMEDOUT);
 
-		running = reap(running);
+		running -= reap(&served);
 		if (ret == -ETIMEDOUT) {
 			waited += 200;
 			if (o->keep || running)
 				continue;
-			if (nth)
+			if (served)
 				return 0;
 			if (waited > FIRST_MS)
 				return ret;
 			continue;
 		}
-		if (ret)
-			continue; /* somebody who went away at once */
+		if (ret) {
+			/* Somebody who went away at once; or we have no descriptors. */
+			usleep(10000);
+			continue;
+		}
 
 		pid_t child = fork();
 

@@ -111,9 +111,11 @@ int mp_regcache(struct mp *mp)
 
 		if (r.buffers > most)
 			r.buffers = most;
-		MPI_Barrier(MPI_COMM_WORLD);
-		from = mp_now();
 		turn(mp, &r, 0); /* connections, and all that is done once */
+		MPI_Barrier(MPI_COMM_WORLD);
+		/* What is done once says nothing of how many of these there is time for. */
+		from = mp_now();
+		turn(mp, &r, 0);
 		turns = mp_fit(mp, most / r.buffers, mp_now() - from, count - i);
 		for (int k = 0; k < turns; k++)
 			n = turn(mp, &r, n);

@@ -1,15 +1,11 @@
-/* weft bench mpi: weft-mpi-perf on one stack, or on several in turn. */
-#include "cli_bench.h"
+/* weft bench mpi: weft-mpi-perf on one stack, or on several in turn. Its options. */
+#include "cli_bench_mpi.h"
 
 #include <getopt.h>
-#include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "bench_result.h"
 #include "cli.h"
 
 static const char help[] =
@@ -44,28 +40,15 @@ static const char help[] =
 	"Exit codes: 0 measured; 1 something failed; 2 wrong usage; 128 and the signal's number\n"
 	"when it was told to end: what was measured until then is printed and kept.\n";
 
-enum { STACKS = 8, KINDS = 32 };
-
-struct bench {
-	struct bench_stack stack[STACKS];
-	const struct bench_mpi_kind *kind[KINDS];
-	int stacks, kinds, rounds, ranks, seconds;
-	const char *lab, *mpi, *json, *csv;
-	bool quick, print, failed;
-	char weft[PATH_MAX], program[PATH_MAX];
-	char **more; /* options of weft-mpi-perf */
-	struct bench_result *result;
-};
-
 /* ---- options ---- */
 
-static int add_stack(struct bench *b, const char *text, bool by_name)
+static int add_stack(struct bench_mpi *b, const char *text, bool by_name)
 {
 	struct bench_stack *s = &b->stack[b->stacks];
 	int code;
 
-	if (b->stacks == STACKS)
-		return cli_error("more than %d stacks", STACKS);
+	if (b->stacks == BENCH_STACKS)
+		return cli_error("more than %d stacks", BENCH_STACKS);
 	b->stacks++;
 	code = by_name ? bench_stack_known(s, text) : bench_stack_parse(s, text);
 	for (int i = 0; !code && i < b->stacks - 1; i++)
@@ -75,7 +58,7 @@ static int add_stack(struct bench *b, const char *text, bool by_name)
 	return code;
 }
 
-static int add_stacks(struct bench *b, const char *list)
+static int add_stacks(struct bench_mpi *b, const char *list)
 {
 	char *copy = strdup(list), *rest = copy, *name;
 	int code = 0;
@@ -86,7 +69,7 @@ static int add_stacks(struct bench *b, const char *list)
 	return code;
 }
 
-static int take_option(struct bench *b, int opt, const char *arg)
+static int take_option(struct bench_mpi *b, int opt, const char *arg)
 {
 	switch (opt) {
 	case 'c':
@@ -124,19 +107,19 @@ static int take_option(struct bench *b, int opt, const char *arg)
 	return cli_try_help();
 }
 
-static int add_kind(struct bench *b, const char *name)
+static int add_kind(struct bench_mpi *b, const char *name)
 {
 	const struct bench_mpi_kind *k = bench_mpi_kind_find(name);
 
 	if (!k)
 		return cli_error("there is no kind '%s'; see weft bench --list", name);
-	if (b->kinds == KINDS)
-		return cli_error("more than %d kinds", KINDS);
+	if (b->kinds == BENCH_KINDS)
+		return cli_error("more than %d kinds", BENCH_KINDS);
 	b->kind[b->kinds++] = k;
 	return 0;
 }
 
-static int take_arguments(struct bench *b, int argc, char **argv)
+static int take_arguments(struct bench_mpi *b, int argc, char **argv)
 {
 	int code = 0;
 
@@ -148,7 +131,7 @@ static int take_arguments(struct bench *b, int argc, char **argv)
 	return cli_try_help();
 }
 
-static int complete(struct bench *b)
+static int complete(struct bench_mpi *b)
 {
 	ssize_t n = readlink("/proc/self/exe", b->weft, sizeof(b->weft) - 32);
 	char *slash;
@@ -171,202 +154,7 @@ static int complete(struct bench *b)
 	return 0;
 }
 
-/* ---- one run ---- */
-
-static void command_line(const struct bench *b, const struct bench_mpi_kind *k,
-			 const struct bench_stack *s, struct cli_words *w)
-{
-	cli_words_add(w, b->weft);
-	cli_words_add(w, "run");
-	cli_words_add(w, "-n");
-	cli_words_addf(w, "%d", b->ranks ? b->ranks : k->ranks);
-	if (b->lab) {
-		cli_words_add(w, "--lab");
-		cli_words_add(w, b->lab);
-	}
-	cli_words_add_all(w, s->options.word ? s->options.word : (char *[]){NULL});
-	if (b->print)
-		cli_words_add(w, "--print");
-	cli_words_add_all(
-		w, (char *[]){"--", (char *)b->program, (char *)k->name, "--json", "-T", NULL});
-	cli_words_addf(w, "%d", b->seconds);
-	cli_words_add_all(w, b->more);
-}
-
-static void add_row(struct bench *b, const struct bench_mpi_kind *k, const char *stack, int round,
-		    const json_t *row)
-{
-	const json_t *v = json_object_get(row, k->value);
-	const char *only = k->only[0] ? json_string_value(json_object_get(row, k->only[0])) : NULL;
-	json_t *params;
-
-	if (k->only[0] && (!only || strcmp(only, k->only[1]) != 0))
-		return;
-	params = json_pack("{s:s}", "stack", stack);
-	for (int i = 0; k->keys[i]; i++) {
-		json_t *key = json_object_get(row, k->keys[i]);
-
-		if (json_is_string(key) || json_is_number(key))
-			json_object_set(params, k->keys[i], key);
-	}
-	bench_result_put(bench_result_series(b->result, k->name, k->unit, k->higher, params),
-			 (size_t)round, json_is_number(v) ? json_number_value(v) : NAN);
-}
-
-static void one_run(struct bench *b, const struct bench_mpi_kind *k, const struct bench_stack *s,
-		    int round)
-{
-	struct cli_words line = {0};
-	char what[96];
-	json_t *doc, *row;
-	const char *mpi;
-	size_t i;
-
-	command_line(b, k, s, &line);
-	snprintf(what, sizeof(what), "%s on %s, round %d", k->name, s->name, round + 1);
-	/* The program gives up by itself after twice its time and a minute. */
-	doc = bench_run_json(&line, &s->env, 2 * (unsigned int)b->seconds + 90, what);
-	cli_words_free(&line);
-	b->failed = b->failed || !doc;
-	json_array_foreach (json_object_get(doc, "rows"), i, row)
-		add_row(b, k, s->name, round, row);
-	mpi = json_string_value(json_object_get(doc, "mpi"));
-	if (mpi)
-		bench_result_env(b->result, "mpi", mpi);
-	json_decref(doc);
-}
-
-static int keep(struct bench *b)
-{
-	int ret = b->json ? bench_result_write(b->result, b->json) : 0;
-
-	if (ret)
-		return cli_failed(ret, "cannot write %s: %s", b->json, strerror(-ret));
-	ret = b->csv ? bench_result_write_csv(b->result, b->csv) : 0;
-	return ret ? cli_failed(ret, "cannot write %s: %s", b->csv, strerror(-ret)) : 0;
-}
-
-/* Every other round runs backwards, so that nobody is always the first. */
-static int measure(struct bench *b)
-{
-	bench_run_catch();
-	for (int round = 0; round < b->rounds; round++) {
-		fprintf(stderr, "weft bench mpi: round %d of %d\n", round + 1, b->rounds);
-		for (int k = 0; k < b->kinds; k++)
-			for (int i = 0; i < b->stacks && !bench_run_told(); i++)
-				one_run(b, b->kind[k], &b->stack[round % 2 ? b->stacks - 1 - i : i],
-					round);
-		if (keep(b))
-			return CLI_FAILED;
-		if (bench_run_told())
-			return 128 + bench_run_told();
-	}
-	return b->failed ? CLI_FAILED : CLI_OK;
-}
-
-/* ---- tables ---- */
-
-static const struct bench_result_series *
-same_row(const struct bench *b, const struct bench_result_series *s, const char *stack)
-{
-	json_t *want = json_copy(s->params);
-	const struct bench_result_series *found = NULL;
-
-	json_object_set_new(want, "stack", json_string(stack));
-	for (size_t i = 0; i < b->result->n && !found; i++)
-		if (!strcmp(b->result->series[i]->name, s->name) &&
-		    json_equal(b->result->series[i]->params, want))
-			found = b->result->series[i];
-	json_decref(want);
-	return found;
-}
-
-static void print_verdict(const struct bench_result_series *s,
-			  const struct bench_result_series *other, const char *stack)
-{
-	struct bench_comparison c;
-
-	bench_result_compare(s, other, &c);
-	printf("  %.3f", c.ratio);
-	if (c.verdict != BENCH_TOO_FEW)
-		printf(" [%.3f..%.3f]", c.ci.lo, c.ci.hi);
-	printf(" %s %s: %s", strcmp(s->unit, "%") ? "x" : "points from", stack,
-	       bench_verdicts[c.verdict]);
-}
-
-static void print_series(const struct bench *b, const struct bench_mpi_kind *k,
-			 const struct bench_result_series *s)
-{
-	char text[32];
-	const char *stack = bench_result_param(s, "stack", text), *key;
-	struct bench_summary sum;
-
-	bench_result_summary(s, &sum);
-	for (int i = 0; k->keys[i]; i++) {
-		char number[32];
-
-		key = bench_result_param(s, k->keys[i], number);
-		printf(i ? " %-14s" : "%-10s", key ? key : "-");
-	}
-	printf(" %-12s %5zu ", stack, sum.n);
-	printf(sum.n ? "%11.2f" : "          -", sum.median);
-	if (isfinite(sum.ci.lo))
-		printf(" [%.2f..%.2f]", sum.ci.lo, sum.ci.hi);
-	for (int i = 1; i < b->stacks && !strcmp(stack, b->stack[0].name); i++) {
-		const struct bench_result_series *other = same_row(b, s, b->stack[i].name);
-
-		if (other && sum.n)
-			print_verdict(s, other, b->stack[i].name);
-	}
-	putchar('\n');
-}
-
-static void print_kind(const struct bench *b, const struct bench_mpi_kind *k)
-{
-	printf("# %s: %s, %s; median of up to %d rounds [95 %%]%s\n", k->name, k->summary, k->unit,
-	       b->rounds, b->stacks > 1 ? ", and the first stack beside others [99 %]" : "");
-	for (int i = 0; k->keys[i]; i++)
-		printf(i ? " %-14s" : "# %-8s", k->keys[i]);
-	printf(" %-12s %5s %11s\n", "stack", "n", k->unit);
-	for (size_t i = 0; i < b->result->n; i++)
-		if (!strcmp(b->result->series[i]->name, k->name))
-			print_series(b, k, b->result->series[i]);
-	putchar('\n');
-}
-
 /* ---- all ---- */
-
-/* What weft run would become, by its own --print; a cluster's hosts are for the user to add. */
-static int print_line(const struct bench_stack *s, const struct cli_words *line)
-{
-	int status = 0;
-	pid_t child;
-
-	cli_words_print(&s->env, stdout);
-	fputs(s->env.n ? " " : "", stdout);
-	fflush(stdout);
-	child = fork();
-	if (!child)
-		_exit(cli_become(line->word));
-	if (child < 0 || waitpid(child, &status, 0) != child)
-		return cli_error("cannot start %s", line->word[0]);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : CLI_FAILED;
-}
-
-static int print_lines(struct bench *b)
-{
-	int code = 0;
-
-	for (int k = 0; k < b->kinds; k++)
-		for (int i = 0; !code && i < b->stacks; i++) {
-			struct cli_words line = {0};
-
-			command_line(b, b->kind[k], &b->stack[i], &line);
-			code = print_line(&b->stack[i], &line);
-			cli_words_free(&line);
-		}
-	return cli_finish(code);
-}
 
 static void command_text(int argc, char **argv, char *text, size_t len)
 {
@@ -376,18 +164,18 @@ static void command_text(int argc, char **argv, char *text, size_t len)
 		n += (size_t)snprintf(text + n, len - n, "%s%s", i ? " " : "", argv[i]);
 }
 
-static int run(struct bench *b, const char *text)
+static int run(struct bench_mpi *b, const char *text)
 {
 	int code = complete(b);
 
 	if (code || b->print)
-		return code ? code : print_lines(b);
+		return code ? code : bench_mpi_print_lines(b);
 	b->result = bench_result_new(text);
 	if (b->lab)
 		bench_result_env(b->result, "link", b->lab);
-	code = measure(b);
+	code = bench_mpi_measure(b);
 	for (int k = 0; k < b->kinds; k++)
-		print_kind(b, b->kind[k]);
+		bench_mpi_table(b, b->kind[k]);
 	bench_result_free(b->result);
 	return cli_finish(code);
 }
@@ -410,7 +198,7 @@ int cli_bench_mpi(int argc, char **argv)
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	static struct bench b;
+	static struct bench_mpi b;
 	static char text[1024];
 	int opt, code = 0, own = 1;
 

@@ -26,10 +26,17 @@
 #include "lab.h"
 
 static volatile sig_atomic_t caught;
+static volatile pid_t first; /* process 1 as we see it, while it may be killed; 0: none */
 
+/* Kills at once: a note for the one who waits could come just before it begins to wait. */
 static void on_signal(int number)
 {
+	int saved = errno;
+
 	caught = number;
+	if (first > 0)
+		kill(first, SIGKILL);
+	errno = saved;
 }
 
 static int loopback_up(void)
@@ -142,14 +149,16 @@ void repro_sweep(void)
 
 static int wait_for(pid_t pid, int *signal_number)
 {
+	siginfo_t info;
 	int status = 0;
 
-	while (waitpid(pid, &status, 0) < 0) {
+	/* Its number is not given to somebody else before the handler has forgotten it. */
+	while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) && errno == EINTR)
+		;
+	first = 0;
+	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
-		if (caught)
-			kill(pid, SIGKILL);
-	}
 	*signal_number = caught;
 	if (caught)
 		return -EINTR;
@@ -180,11 +189,15 @@ static int supervise(struct start *s, int alive[2], int report[2], int *signal_n
 	pid_t pid = begin(s, alive, report);
 	int ready = -EIO, ret;
 
-	close(alive[0]);
 	close(report[1]);
+	first = pid > 0 ? pid : 0;
+	if (caught && pid > 0)
+		kill(pid, SIGKILL); /* it came before there was anybody to kill */
 	if (pid > 0 && write(alive[1], "", 1) == 1)
 		while (read(report[0], &ready, sizeof(ready)) < 0 && errno == EINTR && !caught)
 			;
+	/* Not before: to write for a process that was just killed would be our end, too. */
+	close(alive[0]);
 	/* alive[1] stays open for as long as we are. */
 	ret = pid < 0 ? (int)pid : wait_for(pid, signal_number);
 	close(alive[1]);

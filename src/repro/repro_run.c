@@ -139,7 +139,8 @@ static int attend(pid_t pid, int out, int err, double until, struct output *o)
 				p[1].fd = -1;
 			if ((p[0].revents & (POLLIN | POLLHUP)) && !gather(out, o))
 				p[0].fd = -1;
-			if (!ended && (p[0].fd < 0 || now() > until))
+			/* Somebody in the background may write for ever. */
+			if (now() > until || (!ended && p[0].fd < 0))
 				break;
 		}
 		if (ended)

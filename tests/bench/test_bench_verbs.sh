@@ -40,6 +40,14 @@ bench pingpong -q --net loopback --procs 4 -t rc-send,rc-write,ud-mcast,rd-read 
 	--rounds 5 >"$tmp/procs.out" 2>&1 || fail "four processes: exit status $?"
 grep -q "4 processes, which sleep to wait" "$tmp/procs.out" || fail "says not how many processes"
 
+# A multicast reaches its group, which are the peers of the step and nobody else: one of them has
+# answered long before 32 have.
+bench pingpong -q --net loopback -t ud-mcast -n 1,32 -s 8 --passes 2 --rounds 50 -j "$tmp/mcast.json" \
+	>"$tmp/mcast.out" 2>&1 || fail "multicast: exit status $?"
+holds 'def median: sort | .[length / 2 | floor];
+	[.series[] | select(.name == "round") | {key: "\(.params.n)", value: (.samples | median)}] | from_entries |
+	.["1"] < .["32"] / 2' "$tmp/mcast.json"
+
 bench overhead -q -t rc-send,ud-send -s 8 --passes 1 --rounds 16 -j "$tmp/over.json" >"$tmp/over.out" 2>&1 ||
 	fail "overhead: exit status $?"
 holds '[.series[] | select(.params.type == "rc-send") | .name] == ["clock", "post_send", "post_recv",
