@@ -101,13 +101,15 @@ enum coll_variant coll_chooser_next(const struct coll_chooser *c)
 	return c->best;
 }
 
-void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns, uint32_t kind)
+void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns, uint32_t kind,
+		       double last)
 {
 	struct coll_tried *w = &c->way[v];
 
 	/* Only tries count: what was measured in between met other weather. */
 	if (c->trying && c->calls >= c->until - c->trying && w->count < COLL_TRIES) {
 		w->kind[w->count] = kind;
+		w->last[w->count] = last;
 		w->own[w->count++] = ns;
 	}
 	c->calls++;
@@ -116,6 +118,36 @@ void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns, u
 bool coll_chooser_due(const struct coll_chooser *c)
 {
 	return c->trying && c->calls >= c->until;
+}
+
+void coll_chooser_lasts(const struct coll_chooser *c, double offset, double last[COLL_ALL_TRIES])
+{
+	for (int v = 0; v < COLL_VARIANTS; v++) {
+		const struct coll_tried *w = &c->way[v];
+
+		for (uint32_t i = 0; i < COLL_TRIES; i++) {
+			bool known = i < w->count && w->last[i] > 0;
+
+			last[(uint32_t)v * COLL_TRIES + i] = known ? w->last[i] + offset : 0;
+		}
+	}
+}
+
+void coll_chooser_correct(struct coll_chooser *c, double offset,
+			  const double latest[COLL_ALL_TRIES])
+{
+	for (int v = 0; v < COLL_VARIANTS; v++) {
+		struct coll_tried *w = &c->way[v];
+
+		for (uint32_t i = 0; i < w->count; i++) {
+			double ns = w->own[i] + w->last[i] + offset -
+				    latest[(uint32_t)v * COLL_TRIES + i];
+
+			/* Who hears of the end before all have come has a clock that is wrong. */
+			if (w->last[i] > 0)
+				w->own[i] = ns > 1 ? ns : 1;
+		}
+	}
 }
 
 static int by_time(const void *a, const void *b)

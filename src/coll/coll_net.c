@@ -78,14 +78,9 @@ bool coll_net_local(void)
 	return coll_net.info->domain_attr->mr_mode & FI_MR_LOCAL;
 }
 
-/* Our own provider asks for progress by its user, for the sake of messages that are matched; its
- * device moves writes by itself. */
 bool coll_net_moves(void)
 {
-	const char *name = coll_net.info->fabric_attr->prov_name;
-
-	return coll_net.info->domain_attr->data_progress == FI_PROGRESS_AUTO ||
-	       (name && !strcmp(name, "weft"));
+	return coll_net.info->domain_attr->data_progress == FI_PROGRESS_AUTO;
 }
 
 struct coll_key coll_net_ping_key(void)

@@ -20,7 +20,8 @@
 
 struct coll_net coll_net = {.lock = PTHREAD_MUTEX_INITIALIZER, .next_key = 1};
 
-static struct fi_info *hints_for(const char *provider)
+/* Our own provider says that it moves data by itself only to those who ask. */
+static struct fi_info *hints_for(const char *provider, bool moves)
 {
 	struct fi_info *h = fi_allocinfo();
 
@@ -34,6 +35,8 @@ static struct fi_info *hints_for(const char *provider)
 	h->domain_attr->threading = FI_THREAD_SAFE;
 	h->domain_attr->cq_data_size = sizeof(uint32_t);
 	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	if (moves)
+		h->domain_attr->data_progress = FI_PROGRESS_AUTO;
 	if (provider)
 		h->fabric_attr->prov_name = strdup(provider);
 	return h;
@@ -63,9 +66,9 @@ static struct fi_provider *load_beside(void)
 	return ini ? ini() : NULL;
 }
 
-static int open_beside(void)
+static int open_beside(bool moves)
 {
-	struct fi_info *hints = hints_for(NULL);
+	struct fi_info *hints = hints_for(NULL, moves);
 	struct fi_provider *prov = hints ? load_beside() : NULL;
 	int ret = prov ? prov->getinfo(VERSION, NULL, NULL, 0, hints, &coll_net.info) : -ENOENT;
 
@@ -76,9 +79,9 @@ static int open_beside(void)
 	return ret;
 }
 
-static int open_fabric(const char *provider)
+static int try_fabric(const char *provider, bool moves)
 {
-	struct fi_info *hints = hints_for(provider);
+	struct fi_info *hints = hints_for(provider, moves);
 	int ret;
 
 	if (!hints)
@@ -87,7 +90,14 @@ static int open_fabric(const char *provider)
 	fi_freeinfo(hints);
 	if (!ret)
 		return fi_fabric(coll_net.info->fabric_attr, &coll_net.fabric, NULL);
-	return strcmp(provider, "weft") ? ret : open_beside();
+	return strcmp(provider, "weft") ? ret : open_beside(moves);
+}
+
+static int open_fabric(const char *provider)
+{
+	int ret = strcmp(provider, "weft") ? -ENODATA : try_fabric(provider, true);
+
+	return ret ? try_fabric(provider, false) : 0;
 }
 
 static int open_cq(void)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "coll_clock.h"
 #include "coll_here.h"
 #include "coll_place.h"
 #include "util_clock.h"
@@ -193,11 +194,28 @@ static enum coll_variant choose(struct coll_comm *c, const struct coll_job *job)
 	return coll_chooser_next(ch);
 }
 
+/* Takes from times of this host what was the wait for others. */
+static int correct(struct coll_comm *c, struct coll_chooser *ch)
+{
+	double offset, own[COLL_ALL_TRIES], latest[COLL_ALL_TRIES];
+	int ret = coll_clock_offset(c, &offset);
+
+	if (ret)
+		return ret;
+	coll_chooser_lasts(ch, offset, own);
+	if (PMPI_Allreduce(own, latest, COLL_ALL_TRIES, MPI_DOUBLE, MPI_MAX, c->priv))
+		return -EIO;
+	coll_chooser_correct(ch, offset, latest);
+	return 0;
+}
+
 /* The mean of all ranks, the same bytes on each: so one computes it, and tells the others. */
-static int agree(struct coll_comm *c, struct coll_chooser *ch)
+static int agree(struct coll_comm *c, struct coll_chooser *ch, const struct coll_job *job)
 {
 	double own[COLL_VARIANTS + 1], all[COLL_VARIANTS + 1] = {0};
 
+	if (!job->loose && c->hosts > 1 && c->hosts <= COLL_CLOCK_HOSTS && correct(c, ch))
+		return -EIO;
 	coll_chooser_report(ch, own);
 	own[COLL_VARIANTS] = c->shm.me ? 0 : c->plan->spread;
 	if (PMPI_Reduce(own, all, COLL_VARIANTS + 1, MPI_DOUBLE, MPI_SUM, 0, c->priv) ||
@@ -239,8 +257,9 @@ static void took(struct coll_comm *c, const struct coll_job *job, enum coll_vari
 	s->ns += now - began;
 	if (c->variant[job->op] != COLL_AUTO)
 		return;
-	coll_chooser_note(ch, v, ns > 1 ? ns : 1, coll_model_class(job->own));
-	if (coll_chooser_due(ch) && agree(c, ch))
+	coll_chooser_note(ch, v, ns > 1 ? ns : 1, coll_model_class(job->own),
+			  job->loose ? 0 : (double)now - ns);
+	if (coll_chooser_due(ch) && agree(c, ch, job))
 		atomic_store(&c->err, -EIO);
 }
 

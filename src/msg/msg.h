@@ -114,6 +114,7 @@ struct msg_op {
 	uint32_t pending;        /* work requests under way */
 	struct msg_strip *strip; /* NULL: it goes over one path */
 	bool strip_it;           /* it is to be divided */
+	bool told;               /* of a write: its data goes along with it */
 	struct msg_share *share; /* of a receive: what has come over each path; NULL: nothing has */
 	struct msg_hold hold[MSG_IOV];
 	struct msg_tx *bounce; /* a read or a write: by way of it; NULL: straight */
@@ -240,6 +241,8 @@ const char *msg_dev_name(const struct msg_dev *dev);
 struct msg_addr msg_dev_addr(const struct msg_dev *dev);
 /* MSG_RD or MSG_RC. */
 enum msg_transport msg_dev_transport(const struct msg_dev *dev);
+/* Whether operations make progress while nobody calls. */
+bool msg_dev_moves(const struct msg_dev *dev);
 /* Whether all memory can be sent from, without registering it. */
 bool msg_dev_takes_all(const struct msg_dev *dev);
 void msg_dev_close(struct msg_dev *dev);

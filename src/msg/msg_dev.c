@@ -207,6 +207,29 @@ bool msg_dev_takes_all(const struct msg_dev *dev)
 	return dev->all;
 }
 
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+/* Tried, since only the device knows whether it has a thread. */
+bool msg_dev_moves(const struct msg_dev *dev)
+{
+	const struct verbs_dv_ops *dv = msg_verbs_dv();
+	struct ibv_cq *cq;
+	bool yes;
+
+	if (dev->transport != MSG_RD || !verbs_dv_has(dv, serve_cq))
+		return false;
+	cq = ibv_create_cq(dev->ctx, 1, NULL, NULL, 0);
+	yes = cq && !dv->serve_cq(cq, nothing, NULL);
+	if (yes)
+		dv->serve_cq(cq, NULL, NULL);
+	if (cq)
+		ibv_destroy_cq(cq);
+	return yes;
+}
+
 enum msg_transport msg_dev_transport(const struct msg_dev *dev)
 {
 	return dev->transport;

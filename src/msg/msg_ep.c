@@ -16,6 +16,7 @@ static void start(struct msg_op *op)
 	op->pending = 0;
 	op->strip = NULL;
 	op->strip_it = false;
+	op->told = false;
 	op->share = NULL;
 	op->id = 0;
 	op->phase = MSG_PHASE_NONE;

@@ -95,6 +95,7 @@ struct msg_peer {
 	bool far;                 /* a trip to it takes longer than to copy eager_far bytes */
 	bool hot;                 /* it has its long messages divided */
 	bool unsure;              /* RD: it is not known whether all that was posted has arrived */
+	bool met;                 /* what is posted now comes behind a packet, which says who we are */
 	struct msg_ledger ledger; /* of tagged messages to it */
 };
 
@@ -290,9 +291,6 @@ uint64_t msg_tx_part(struct msg_ep *ep, struct msg_op *op, uint64_t at, uint64_t
 		     struct msg_part *part, void *way, int *err);
 /* How much an operation reads or writes in all. */
 uint64_t msg_rdma_len(const struct msg_op *op);
-/* Whether a write's data goes along with its last bytes; otherwise, if there is any, it is told in
- * a packet of its own when these have arrived. */
-bool msg_tells_data(const struct msg_ep *ep, const struct msg_op *op);
 static inline uint32_t msg_rdma_peer(const struct msg_op *op)
 {
 	return op->kind == MSG_OP_RECV ? op->src : op->peer;

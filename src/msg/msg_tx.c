@@ -18,7 +18,11 @@ struct msg_wait {
 
 static int post(struct msg_ep *ep, uint32_t peer, void *way, struct ibv_send_wr *wr)
 {
-	return ep->peers[peer].dead ? -EHOSTUNREACH : ep->port->post(ep, peer, way, wr);
+	struct msg_peer *p = &ep->peers[peer];
+	int err = p->dead ? -EHOSTUNREACH : ep->port->post(ep, peer, way, wr);
+
+	p->met |= !err && wr->opcode == IBV_WR_SEND;
+	return err;
 }
 
 /* Whoever asks need not know whether there is no room for anybody, or not for one peer. */
@@ -122,6 +126,7 @@ static int send_keep(struct msg_ep *ep, uint32_t peer, struct ibv_sge *buf, int 
 	for (int i = 0; i < n; i++)
 		buf[i].lkey = ep->dev->all->lkey;
 	err = ep->port->post_keep(ep, peer, &wr, tx->data);
+	ep->peers[peer].met |= !err;
 	if (!err)
 		take_tx(ep, (struct msg_tx){.op = report, .peer = peer});
 	return err;
@@ -372,18 +377,21 @@ static struct msg_remote remote_at(const struct msg_op *op, uint64_t at, uint64_
 	return (struct msg_remote){.addr = r->addr + at, .len = *n, .key = r->key};
 }
 
-/* Connections of hardware have a queue pair for each path, and packets that have to be numbered. */
-bool msg_tells_data(const struct msg_ep *ep, const struct msg_op *op)
+/* Whether a write's data can go along with it, as its immediate. Otherwise it is told in a packet of
+ * its own when all has arrived: if the write is none, or more than one request, of which the receiver
+ * would not know the length; if it does not know us yet; and over connections, which may be several,
+ * so that packets have to be numbered. */
+static bool tells_data(const struct msg_ep *ep, const struct msg_op *op)
 {
 	return op->kind == MSG_OP_WRITE && op->flags & MSG_OP_DATA && !ep->port->connected &&
-	       !((uint32_t)op->data & MSG_IMM_NAME) && msg_rdma_len(op);
+	       !((uint32_t)op->data & MSG_IMM_NAME) && ep->peers[op->peer].met && !op->strip &&
+	       op->n_remote == 1 && msg_rdma_len(op) <= PART_MAX;
 }
 
-/* A send over one queue pair ends with a notice, which comes behind all the rest; and so does a
- * write with data. */
+/* A send over one queue pair ends with a notice, which comes behind all the rest. */
 static enum ibv_wr_opcode opcode(const struct msg_ep *ep, const struct msg_op *op, uint64_t end)
 {
-	bool notice = op->kind == MSG_OP_SEND ? !msg_stripe_fins(ep, op) : msg_tells_data(ep, op);
+	bool notice = op->kind == MSG_OP_SEND ? !msg_stripe_fins(ep, op) : op->told;
 
 	if (op->kind == MSG_OP_RECV || op->kind == MSG_OP_READ)
 		return IBV_WR_RDMA_READ;
@@ -427,6 +435,8 @@ int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op)
 		err = msg_stripe_wanted(ep, op);
 	if (!err && op->strip)
 		return msg_stripe_post(ep, op);
+	if (!op->len)
+		op->told = !err && len && tells_data(ep, op);
 	while (!err && op->len < len) {
 		uint64_t n = len - op->len;
 

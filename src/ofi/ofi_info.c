@@ -139,9 +139,6 @@ static int check_domain(const struct fi_domain_attr *a)
 {
 	if (a->threading > FI_THREAD_ENDPOINT)
 		REFUSE("threading model %d is not known\n", a->threading);
-	/* Sends and receives move when the application calls. */
-	if (a->data_progress == FI_PROGRESS_AUTO)
-		REFUSE("data progress is manual\n");
 	if (a->av_type != FI_AV_UNSPEC && a->av_type != FI_AV_MAP && a->av_type != FI_AV_TABLE)
 		REFUSE("address vector type %d is not known\n", a->av_type);
 	if (over("cq_data_size", a->cq_data_size, sizeof(uint32_t)) ||
@@ -222,13 +219,19 @@ static void fill_ep(struct fi_ep_attr *a, const struct fi_ep_attr *h, uint64_t c
 	a->tx_ctx_cnt = a->rx_ctx_cnt = 1;
 }
 
+static bool wants_auto(const struct fi_domain_attr *h)
+{
+	return h && h->data_progress == FI_PROGRESS_AUTO;
+}
+
 static int fill_domain(struct fi_domain_attr *a, const struct fi_domain_attr *h, const char *name)
 {
 	a->name = strdup(name);
 	/* Whatever is asked for, it is safe. */
 	a->threading = h && h->threading ? h->threading : FI_THREAD_SAFE;
 	a->control_progress = h && h->control_progress ? h->control_progress : FI_PROGRESS_AUTO;
-	a->data_progress = FI_PROGRESS_MANUAL;
+	/* Who does not ask is told to call, which is faster than the device's thread. */
+	a->data_progress = wants_auto(h) ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
 	a->resource_mgmt = FI_RM_ENABLED;
 	a->av_type = h ? h->av_type : FI_AV_UNSPEC;
 	a->mr_key_size = sizeof(uint32_t);
@@ -271,6 +274,7 @@ struct device {
 	char name[64]; /* also of the domain */
 	struct msg_addr addr;
 	size_t inject; /* what is offered to be injected */
+	bool moves;    /* while nobody calls */
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -296,6 +300,7 @@ static int look(const char *name, struct device *d)
 	snprintf(d->name, sizeof(d->name), "%s", msg_dev_name(dev));
 	d->addr = msg_dev_addr(dev);
 	d->inject = ofi_conf.eager_max;
+	d->moves = msg_dev_moves(dev);
 	if (!msg_dev_takes_all(dev) && ofi_conf.reuse != MSG_REUSE_NO && d->inject > INJECT_COPIED)
 		d->inject = INJECT_COPIED;
 	msg_dev_close(dev);
@@ -414,6 +419,8 @@ int ofi_getinfo(uint32_t version, const char *node, const char *service, uint64_
 		OFI_INFO(CORE, "service %s has no meaning: the device gives names\n", service);
 	if (find_device(hints && hints->domain_attr ? hints->domain_attr->name : NULL, &d))
 		return -FI_ENODATA;
+	if (hints && wants_auto(hints->domain_attr) && !d.moves)
+		REFUSE("data progress is manual: connections, or WEFT_PROGRESS is off\n");
 	*info = answer(version, hints, d.name, d.inject);
 	if (!*info)
 		return -FI_ENOMEM;

@@ -79,6 +79,8 @@ int rnic_serve_cq(struct ibv_cq *ibcq, void (*serve)(void *arg), void *arg)
 
 	if (e->dead)
 		return EIO;
+	if (serve && !e->use_thread)
+		return EOPNOTSUPP;
 	rnic_lock(e);
 	list_del(&cq->serve_link);
 	cq->serve = serve;

@@ -32,7 +32,8 @@ struct verbs_dv_ops {
 	int (*move_mr)(struct ibv_mr *mr, void *addr);
 	/* While nobody polls, the progress thread calls `serve` when there is something in the
 	 * queue, without any lock; it is to poll the queue until that is empty. NULL: no more; then
-	 * it is not being called either, when this returns. 0 or errno. */
+	 * it is not being called either, when this returns. 0 or errno: EOPNOTSUPP there is no
+	 * thread. */
 	int (*serve_cq)(struct ibv_cq *cq, void (*serve)(void *arg), void *arg);
 	/* ibv_wr_complete, of one send with a list, after which the memory of the list is the
 	 * caller's again. It is sent from there, as far as that is possible at once, and then

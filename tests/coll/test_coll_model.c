@@ -153,7 +153,7 @@ static void calls(struct world *w, uint32_t n)
 
 		for (int i = 0; i < RANKS; i++) {
 			assert_int_equal(coll_chooser_next(&w->c[i]), v);
-			coll_chooser_note(&w->c[i], v, measured(w, v), 0);
+			coll_chooser_note(&w->c[i], v, measured(w, v), 0, 0);
 		}
 		w->spent += w->takes[v];
 		due = coll_chooser_due(&w->c[0]);
@@ -233,7 +233,7 @@ static void test_far_ones_are_not_tried(void **state)
 	coll_chooser_init(&c, 1u << COLL_MPI, typical, &s, COLL_BARRIER, 0);
 	for (int i = 0; i < 1000; i++) {
 		assert_int_equal(coll_chooser_next(&c), COLL_MPI);
-		coll_chooser_note(&c, COLL_MPI, 1, 0);
+		coll_chooser_note(&c, COLL_MPI, 1, 0, 0);
 		assert_false(coll_chooser_due(&c));
 	}
 	/* None is allowed that is known: the MPI's. */
@@ -264,7 +264,7 @@ static void test_kinds(void **state)
 				double t = kind ? 1e6 : 1e4;
 
 				coll_chooser_note(&c, v, (v == COLL_MPI) == better ? t : 1.5 * t,
-						  kind);
+						  kind, 0);
 				if (!coll_chooser_due(&c))
 					continue;
 				coll_chooser_report(&c, ns);
@@ -289,7 +289,7 @@ static void test_nothing_in_common(void **state)
 	while (!coll_chooser_due(&c)) {
 		enum coll_variant v = coll_chooser_next(&c);
 
-		coll_chooser_note(&c, v, 1e5, v == COLL_MPI);
+		coll_chooser_note(&c, v, 1e5, v == COLL_MPI, 0);
 	}
 	coll_chooser_report(&c, ns);
 	for (int v = 0; v < COLL_VARIANTS; v++)
@@ -310,7 +310,7 @@ static void test_strange_times(void **state)
 		double ns[COLL_VARIANTS];
 
 		assert_true(v > COLL_AUTO && v < COLL_VARIANTS && c.way[v].candidate);
-		coll_chooser_note(&c, v, strange[i % 5], 0);
+		coll_chooser_note(&c, v, strange[i % 5], 0, 0);
 		if (!coll_chooser_due(&c))
 			continue;
 		for (int k = 0; k < COLL_VARIANTS; k++)
@@ -319,9 +319,52 @@ static void test_strange_times(void **state)
 	}
 }
 
+/* Two hosts; one of them has all its ranks early, by clocks that are a second apart. What counts is
+ * what was left after the last arrival of all. */
+static void test_last_of_all(void **state)
+{
+	static const double took[2] = {300, 100}; /* of the MPI's, and of ours, beyond the last */
+	struct coll_shape shape = {.ranks = 4, .hosts = 2, .per_host = 2};
+	double last[2][COLL_ALL_TRIES], ns[COLL_VARIANTS];
+	static const double offset[2] = {0, -1e9};
+	struct coll_chooser c[2];
+
+	(void)state;
+	for (int h = 0; h < 2; h++)
+		coll_chooser_init(&c[h], 1u << COLL_MPI | 1u << COLL_PAP_DIRECT,
+				  &coll_cost_typical, &shape, COLL_ALLTOALL, 64);
+	for (uint32_t call = 0; !coll_chooser_due(&c[0]); call++) {
+		enum coll_variant v = coll_chooser_next(&c[0]);
+		double zero = 1e15 + call * 1e6, late[2] = {call * 777 % 5000, call * 333 % 7000};
+		double end = zero + (late[0] > late[1] ? late[0] : late[1]) + took[v != COLL_MPI];
+
+		for (int h = 0; h < 2; h++)
+			coll_chooser_note(&c[h], v, end - zero - late[h], 0,
+					  zero + late[h] - offset[h]);
+	}
+	for (int h = 0; h < 2; h++)
+		coll_chooser_lasts(&c[h], offset[h], last[h]);
+	for (int i = 0; i < COLL_ALL_TRIES; i++)
+		if (last[1][i] > last[0][i])
+			last[0][i] = last[1][i];
+	for (int h = 0; h < 2; h++) {
+		coll_chooser_correct(&c[h], offset[h], last[0]);
+		coll_chooser_report(&c[h], ns);
+		assert_true(ns[COLL_MPI] > 299 && ns[COLL_MPI] < 301);
+		assert_true(ns[COLL_PAP_DIRECT] > 99 && ns[COLL_PAP_DIRECT] < 101);
+	}
+	/* A clock that is wrong makes no negative times. */
+	for (int i = 0; i < COLL_ALL_TRIES; i++)
+		last[0][i] = 2e15;
+	coll_chooser_correct(&c[0], 0, last[0]);
+	coll_chooser_report(&c[0], ns);
+	assert_true(ns[COLL_MPI] == 1 && ns[COLL_PAP_DIRECT] == 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_last_of_all),
 		cmocka_unit_test(test_predictions_are_sane),
 		cmocka_unit_test(test_every_operation_has_two_ways),
 		cmocka_unit_test(test_known_orders),

@@ -26,8 +26,8 @@ weft_coll_with(shm_direct openmpi host 7 check 0.3 WEFT_COLL=alltoall=shm_direct
 weft_coll_with(off openmpi host 3 check 0.1 WEFT_COLL=off)
 weft_coll_with(lab.auto openmpi lab 7 check 0.3)
 weft_coll_with(lab.zero_copy openmpi lab 7 check 0.3 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct
-               WEFT_COLL_COPY_MAX=0)
-weft_coll_with(lab.copy openmpi lab 7 check 0.3 WEFT_COLL=alltoall=direct,alltoallv=direct WEFT_COLL_COPY_MAX=1M)
+               WEFT_COLL_COPY_MAX=0 WEFT_COLL_COPY_FAR=0)
+weft_coll_with(lab.copy openmpi lab 7 check 0.3 WEFT_COLL=alltoall=direct,alltoallv=direct WEFT_COLL_COPY_MAX=1M WEFT_COLL_COPY_FAR=1M)
 weft_coll_with(lab.shm openmpi lab 11 check 0.3 WEFT_COLL=alltoall=shm_direct,${halving})
 weft_coll_with(lab.pap_shm openmpi lab 11 check 0.3 WEFT_COLL=alltoall=pap_shm_direct,${tree})
 weft_coll_with(lab.lossy openmpi lab 6 check 0.3 WEFT_FAULT=loss=0.01,seed=7)

@@ -160,7 +160,6 @@ SPOIL(op_flags, h->tx_attr->op_flags = FI_COMMIT_COMPLETE)
 SPOIL(rx_flags, h->rx_attr->op_flags = FI_INJECT)
 SPOIL(tx_caps, (h->caps = FI_MSG, h->tx_attr->caps = FI_RMA))
 SPOIL(data, h->domain_attr->cq_data_size = 8)
-SPOIL(progress, h->domain_attr->data_progress = FI_PROGRESS_AUTO)
 SPOIL(domain, h->domain_attr->name = strdup("mlx5_0"))
 SPOIL(fabric, h->fabric_attr->name = strdup("10.0.0.0/8"))
 SPOIL(contexts, h->ep_attr->tx_ctx_cnt = 2)
@@ -186,7 +185,6 @@ static void test_refused(void **state)
 	refuse_with(spoil_rx_flags);
 	refuse_with(spoil_tx_caps);
 	refuse_with(spoil_data);
-	refuse_with(spoil_progress);
 	refuse_with(spoil_domain);
 	refuse_with(spoil_fabric);
 	refuse_with(spoil_contexts);
@@ -195,6 +193,25 @@ static void test_refused(void **state)
 	refuse_with(spoil_protocol);
 	refuse_with(spoil_format);
 	refuse_with(spoil_regions);
+}
+
+/* Data moves by itself where the device sees to it, which is said to those who ask. */
+static void test_progress(void **state)
+{
+	bool moves = !getenv("FI_WEFT_TRANSPORT") && !getenv("WEFT_PROGRESS");
+	struct fi_info *h = hints_new(), *i;
+
+	(void)state;
+	OK(get(VERSION, h, &i));
+	assert_int_equal(i->domain_attr->data_progress, FI_PROGRESS_MANUAL);
+	fi_freeinfo(i);
+	h->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	assert_int_equal(get(VERSION, h, &i), moves ? 0 : -FI_ENODATA);
+	if (moves) {
+		assert_int_equal(i->domain_attr->data_progress, FI_PROGRESS_AUTO);
+		fi_freeinfo(i);
+	}
+	fi_freeinfo(h);
 }
 
 /* Every threading model comes back as it was asked for. */
@@ -293,6 +310,6 @@ static void test_where(void **state)
 }
 
 NODE_MAIN(cmocka_unit_test(test_all), cmocka_unit_test(test_mtl), cmocka_unit_test(test_btl),
-	  cmocka_unit_test(test_mr_modes), cmocka_unit_test(test_refused),
+	  cmocka_unit_test(test_mr_modes), cmocka_unit_test(test_refused), cmocka_unit_test(test_progress),
 	  cmocka_unit_test(test_threading), cmocka_unit_test(test_again),
 	  cmocka_unit_test(test_nodes), cmocka_unit_test(test_where))

@@ -153,6 +153,91 @@ static bool rc(void)
 	return text && !strcmp(text, "rc");
 }
 
+/* All of it is there when its data is, whichever way that goes: with the last bytes, or, if its
+ * first bit is set or there are none, by itself. */
+static void test_data(void **state)
+{
+	static const uint32_t data[] = {0, 1, 0x7fffffff, 0x80000000, 0xffffffff};
+	static const size_t sizes[] = {0, 1, 5000, LEN};
+
+	(void)state;
+	begin(NULL);
+	for (unsigned int i = 0; i < 20; i++) {
+		size_t len = sizes[i / 5];
+		struct fi_cq_tagged_entry e;
+		fi_addr_t src = 77;
+
+		fill(buf, len, i);
+		RETRY(&a, fi_writedata(a.ep, buf, len, NULL, data[i % 5], 1, (uintptr_t)mem, key,
+				       NULL));
+		e = node_wait_from(&b, b.rx, &src);
+		check_filled(mem, len, i);
+		assert_int_equal(e.flags, FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
+		assert_int_equal(e.data, data[i % 5]);
+		assert_int_equal(e.len, len);
+		assert_int_equal(src, 0);
+		node_wait(&a, a.tx);
+	}
+	node_quiet(&b, b.rx);
+	end();
+}
+
+/* Each comes once, with many under way, the first of them from somebody who is not known yet. (No
+ * order is promised.) */
+static void test_data_many(void **state)
+{
+	enum { TIMES = 2000 };
+	bool seen[TIMES] = {false};
+
+	(void)state;
+	begin(NULL);
+	for (uint32_t sent = 0, got = 0; got < TIMES;) {
+		struct fi_cq_tagged_entry e;
+
+		if (sent < TIMES && !fi_writedata(a.ep, buf, 1 + sent % 3000, NULL, sent, 1,
+						  (uintptr_t)mem, key, NULL))
+			sent++;
+		node_drive(&a);
+		while (fi_cq_read(a.tx, &e, 1) == 1)
+			;
+		if (fi_cq_read(b.rx, &e, 1) != 1)
+			continue;
+		assert_true(e.data < TIMES && !seen[e.data]);
+		assert_int_equal(e.len, 1 + e.data % 3000);
+		seen[e.data] = true;
+		got++;
+	}
+	end();
+}
+
+/* What is refused is told to nobody there. */
+static void test_data_refused(void **state)
+{
+	(void)state;
+	if (rc())
+		skip();
+	begin(NULL);
+	RETRY(&a, fi_writedata(a.ep, buf, 10, NULL, 5, 1, (uintptr_t)mem, key ^ 1, NULL));
+	assert_int_equal(node_wait_err(&a, a.tx).err, FI_EACCES);
+	node_quiet(&b, b.rx);
+	end();
+}
+
+/* The writer has left it to the device, and its program reads other queues only: its next step,
+ * which is to send the data, is taken all the same. */
+static void test_data_unread(void **state)
+{
+	struct fi_cq_tagged_entry e;
+
+	(void)state;
+	begin(NULL);
+	RETRY(&a, fi_writedata(a.ep, buf, LEN, NULL, 0x80000001, 1, (uintptr_t)mem, key, NULL));
+	for (uint64_t until = util_now_ns() + 10 * UTIL_NS_PER_S; fi_cq_read(b.rx, &e, 1) != 1;)
+		assert_true(util_now_ns() < until);
+	assert_int_equal(e.data, 0x80000001);
+	end();
+}
+
 static void test_errors(void **state)
 {
 	struct iovec iov[5];
@@ -445,6 +530,8 @@ static void test_counters(void **state)
 
 NODE_MAIN(cmocka_unit_test(test_read_write), cmocka_unit_test(test_full),
 	  cmocka_unit_test(test_pieces), cmocka_unit_test(test_inject_and_data),
+	  cmocka_unit_test(test_data), cmocka_unit_test(test_data_many),
+	  cmocka_unit_test(test_data_refused), cmocka_unit_test(test_data_unread),
 	  cmocka_unit_test(test_errors), cmocka_unit_test(test_regions),
 	  cmocka_unit_test(test_atomics), cmocka_unit_test(test_atomic_messages),
 	  cmocka_unit_test(test_atomic_nonsense), cmocka_unit_test(test_atomic_errors),

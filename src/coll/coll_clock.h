@@ -1,0 +1,18 @@
+/* Clocks of hosts, compared by messages of the MPI.
+ *
+ * Collective: all ranks of the communicator call it together. Good to about half of the difference
+ * between the two ways of the fastest message there and back, and for as long as clocks run alike:
+ * for times that are compared soon.
+ */
+#ifndef WEFT_COLL_CLOCK_H
+#define WEFT_COLL_CLOCK_H
+
+#include "coll_comm.h"
+
+/* With more hosts than that it would take too long. */
+#define COLL_CLOCK_HOSTS 64
+
+/* *ns: to be added to times of this host, and they are those of the first one. 0 or -errno. */
+int coll_clock_offset(const struct coll_comm *c, double *ns);
+
+#endif
