@@ -208,9 +208,31 @@ void coll_chooser_report(const struct coll_chooser *c, double ns[COLL_VARIANTS])
 		ns[v] /= all;
 }
 
-void coll_chooser_agree(struct coll_chooser *c, const double ns[COLL_VARIANTS])
+/* Whether a way is so much better than another that it is no accident. The MPI's own is what a
+ * program would have without us: it is left only for what is better, and taken back for what is not
+ * worse. */
+static bool beats(const struct coll_chooser *c, enum coll_variant v, enum coll_variant other)
+{
+	double limit = v == COLL_MPI ? 1 : NOISE;
+
+	return c->way[v].agreed > 0 && c->way[v].agreed <= limit * c->way[other].agreed;
+}
+
+/* What was measured best. */
+static enum coll_variant fastest(const struct coll_chooser *c)
 {
 	enum coll_variant best = c->best;
+
+	for (int v = 0; v < COLL_VARIANTS; v++)
+		if (c->way[v].candidate && c->way[v].agreed > 0 &&
+		    (!c->way[best].agreed || c->way[v].agreed < c->way[best].agreed))
+			best = (enum coll_variant)v;
+	return best;
+}
+
+void coll_chooser_agree(struct coll_chooser *c, const double ns[COLL_VARIANTS])
+{
+	enum coll_variant best;
 
 	for (int v = 0; v < COLL_VARIANTS; v++) {
 		struct coll_tried *w = &c->way[v];
@@ -219,13 +241,11 @@ void coll_chooser_agree(struct coll_chooser *c, const double ns[COLL_VARIANTS])
 			w->agreed = ns[v];
 		w->count = 0;
 	}
-	for (int v = 0; v < COLL_VARIANTS; v++)
-		if (c->way[v].candidate && c->way[v].agreed > 0 &&
-		    (!c->way[best].agreed || c->way[v].agreed < c->way[best].agreed))
-			best = (enum coll_variant)v;
+	best = fastest(c);
+	if (c->way[COLL_MPI].agreed > 0 && !beats(c, best, COLL_MPI))
+		best = COLL_MPI;
 	/* The first time nothing is in use yet that would be left. */
-	if (best != c->best &&
-	    (!c->agreed || c->way[best].agreed < NOISE * c->way[c->best].agreed)) {
+	if (best != c->best && (!c->agreed || beats(c, best, c->best))) {
 		c->changed += c->agreed > 0;
 		c->best = best;
 	}
