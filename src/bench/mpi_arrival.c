@@ -38,15 +38,15 @@ static const int paper[] = {1, 32, 128, 512, 0};
 
 struct arrival {
 	const struct mp_coll *op;
-	int bys;        /* one, or both */
-	bool sleeps;    /* instead of computing */
-	double offset;  /* to rank 0's clock */
-	double margin;  /* from when all are here to zero */
-	double behind;  /* how late this rank heard of zero; below 0: in time */
-	double through; /* of the last call: how long after the last arrival it was left here */
+	int bys;          /* one, or both */
+	bool sleeps;      /* instead of computing */
+	double offset;    /* to rank 0's clock */
+	double margin;    /* from when all are here to zero */
+	double behind;    /* how late this rank heard of zero; below 0: in time */
+	double through;   /* of the last call: how long after the last arrival it was left here */
 	double tail[BYS]; /* the same, about, of the last rank to leave */
-	double message; /* the time of one, of the current size */
-	double *a[BYS]; /* after zero */
+	double message;   /* the time of one, of the current size */
+	double *a[BYS];   /* after zero */
 	double *d[BYS];
 	unsigned int calls;
 	int by; /* how the last one was made */

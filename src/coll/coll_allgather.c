@@ -95,8 +95,7 @@ static int turn(struct gather *g)
 	for (uint32_t h = 0; h < c->hosts && !ret; h++) {
 		if (g->taken[h])
 			continue;
-		if (h != c->host && coll_is_master(c) &&
-		    coll_there_came(c, g->call, COLL_ROUND, h))
+		if (h != c->host && coll_is_master(c) && coll_there_came(c, g->call, COLL_ROUND, h))
 			coll_host_set(c, g->call, h);
 		if (coll_host_is_set(c, g->call, h))
 			ret = take_from(g, h);

@@ -10,8 +10,9 @@
  * takes anything before the master has everything. Aware, ranks take what is there, host by host.
  * Who sends short blocks, all of them together, is the last rank of a host to come: it is running,
  * and the master would have to be woken first. What is longer does not gain by being together, and
- * each rank sends its own when it comes, so less is left to do for the last one. Who sleeps is woken when all that it waits for is there, or, where copying a block
- * takes longer than being woken, whenever something is.
+ * each rank sends its own when it comes, so less is left to do for the last one. Who sleeps is
+ * woken when all that it waits for is there, or, where copying a block takes longer than being
+ * woken, whenever something is.
  *
  * Blocks that are too long for the shared memory go in parts, each a call of its own.
  */
@@ -42,7 +43,7 @@ struct shm_call {
 	uint32_t *heard; /* the master's: how many messages of a host have come */
 	uint32_t n_come; /* hosts of which all have */
 	bool *went;      /* those to hosts */
-	uint8_t *to; /* where received blocks go, from rank 0 on */
+	uint8_t *to;     /* where received blocks go, from rank 0 on */
 	int64_t to_step;
 };
 

@@ -12,6 +12,9 @@
 #define PART  (32u << 10)
 #define LEN   COLL_WINDOW_HALF
 #define ALIGN 64u
+/* Longer ones are left to the MPI, unless the environment says otherwise: who sends half a window
+ * may have to wait for others to leave it. */
+#define AUTO_MAX ((size_t)PART * LEN)
 
 /* Before a part, in the same write. */
 struct head {
@@ -424,7 +427,7 @@ bool coll_bcast(const struct coll_bcast_args *args, int *ret)
 	b.root = (uint32_t)args->root;
 	b.root_host = c->peer[b.root].host;
 	job.bytes = job.own = b.bytes;
-	/* Only where the environment says so: whether it is faster was not measured. */
-	job.can = 0;
+	if (b.bytes <= AUTO_MAX)
+		job.can = 1u << COLL_DIRECT | 1u << COLL_TREE;
 	return coll_plan_run(c, args->comm, &job, ret);
 }

@@ -232,7 +232,7 @@ struct coll_wait {
 	int what;
 	uint32_t idle;
 	uint64_t since; /* when nothing began to happen; 0: something has */
-	uint32_t seen; /* events of shared memory before what is waited for was looked at */
+	uint32_t seen;  /* events of shared memory before what is waited for was looked at */
 	uint64_t check;
 	uint32_t checks;
 	/* Whether this rank, of another host, is waited for; NULL: any may be. Set by whoever

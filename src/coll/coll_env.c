@@ -42,15 +42,16 @@ const struct util_tunable coll_tunables[] = {
 			   .help = "The longest message, of a pair of ranks on one host, that is "
 				   "copied through shared memory; 0: none. Longer ones are copied "
 				   "once (WEFT_COLL_FETCH)."},
-	[TUNE_COPY_FAR] = {.name = "WEFT_COLL_COPY_FAR",
-			   .type = UTIL_TUNE_UINT,
-			   .def = "64k",
-			   .max = 1 << 20,
-			   .help = "The longest message, of a pair of ranks on different hosts, that "
-				   "is sent at once, received into memory of the library's, and "
-				   "copied; 0: none. Longer ones are written to where the program "
-				   "wants them, when the receiver has said where that is. Less if "
-				   "ranks are many: each has 2 MB for all others together."},
+	[TUNE_COPY_FAR] =
+		{.name = "WEFT_COLL_COPY_FAR",
+		 .type = UTIL_TUNE_UINT,
+		 .def = "64k",
+		 .max = 1 << 20,
+		 .help = "The longest message, of a pair of ranks on different hosts, that "
+			 "is sent at once, received into memory of the library's, and "
+			 "copied; 0: none. Longer ones are written to where the program "
+			 "wants them, when the receiver has said where that is. Less if "
+			 "ranks are many: each has 2 MB for all others together."},
 	[TUNE_FETCH] = {.name = "WEFT_COLL_FETCH",
 			.type = UTIL_TUNE_BOOL,
 			.def = "yes",

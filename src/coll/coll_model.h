@@ -78,8 +78,8 @@ uint64_t coll_model_class_end(uint32_t class);
 struct coll_tried {
 	bool candidate;
 	double predicted;
-	double agreed;          /* mean of all ranks, ns; 0: not yet */
-	double own[COLL_TRIES]; /* this rank's, since all agreed last */
+	double agreed;           /* mean of all ranks, ns; 0: not yet */
+	double own[COLL_TRIES];  /* this rank's, since all agreed last */
 	double last[COLL_TRIES]; /* when the last rank of this host came; 0: unknown */
 	uint32_t kind[COLL_TRIES];
 	uint32_t count;
@@ -99,14 +99,14 @@ struct coll_chooser {
 void coll_chooser_init(struct coll_chooser *c, unsigned int allowed, const struct coll_cost *cost,
 		       const struct coll_shape *shape, enum coll_op op, size_t bytes);
 enum coll_variant coll_chooser_next(const struct coll_chooser *c);
-/* kind: below COLL_CLASSES; need not be the same on all ranks. ns: since `last`, the last arrival on
- * this host; or since this rank's own, with 0. */
+/* kind: below COLL_CLASSES; need not be the same on all ranks. ns: since `last`, the last arrival
+ * on this host; or since this rank's own, with 0. */
 void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns, uint32_t kind,
 		       double last);
 bool coll_chooser_due(const struct coll_chooser *c);
 /* Hosts know only of their own arrivals, and who came early elsewhere has waited for the last of
- * all. Last arrivals on this host, of every try, by a common clock, which is `offset` ahead of ours;
- * and, with the latest of all hosts, what was noted without the wait for these. */
+ * all. Last arrivals on this host, of every try, by a common clock, which is `offset` ahead of
+ * ours; and, with the latest of all hosts, what was noted without the wait for these. */
 #define COLL_ALL_TRIES (COLL_VARIANTS * COLL_TRIES)
 void coll_chooser_lasts(const struct coll_chooser *c, double offset, double last[COLL_ALL_TRIES]);
 void coll_chooser_correct(struct coll_chooser *c, double offset,

@@ -91,11 +91,11 @@ struct msg_peer {
 	uint32_t cancels;             /* under way: no RTRs meanwhile */
 	uint32_t asked;               /* the last round in which it was asked whether it is there */
 	bool dead;
-	bool alone;               /* there is one path to it */
-	bool far;                 /* a trip to it takes longer than to copy eager_far bytes */
-	bool hot;                 /* it has its long messages divided */
-	bool unsure;              /* RD: it is not known whether all that was posted has arrived */
-	bool met;                 /* what is posted now comes behind a packet, which says who we are */
+	bool alone;  /* there is one path to it */
+	bool far;    /* a trip to it takes longer than to copy eager_far bytes */
+	bool hot;    /* it has its long messages divided */
+	bool unsure; /* RD: it is not known whether all that was posted has arrived */
+	bool met;    /* what is posted now comes behind a packet, which says who we are */
 	struct msg_ledger ledger; /* of tagged messages to it */
 };
 

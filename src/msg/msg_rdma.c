@@ -74,8 +74,7 @@ static void ended(struct msg_ep *ep, struct msg_op *op)
 		msg_stripe_arrived(ep, op);
 	if (op->phase == MSG_PHASE_WRITE) {
 		op->len = op->room;
-	} else if (op->kind == MSG_OP_WRITE && op->flags & MSG_OP_DATA && !op->err &&
-		   !op->told) {
+	} else if (op->kind == MSG_OP_WRITE && op->flags & MSG_OP_DATA && !op->err && !op->told) {
 		struct msg_pkt p = {.type = MSG_WROTE, .data = (uint32_t)op->data, .len = op->len};
 
 		op->err = msg_tx_post(ep, op->peer, &p, NULL, 0);

@@ -377,10 +377,10 @@ static struct msg_remote remote_at(const struct msg_op *op, uint64_t at, uint64_
 	return (struct msg_remote){.addr = r->addr + at, .len = *n, .key = r->key};
 }
 
-/* Whether a write's data can go along with it, as its immediate. Otherwise it is told in a packet of
- * its own when all has arrived: if the write is none, or more than one request, of which the receiver
- * would not know the length; if it does not know us yet; and over connections, which may be several,
- * so that packets have to be numbered. */
+/* Whether a write's data can go along with it, as its immediate. Otherwise it is told in a packet
+ * of its own when all has arrived: if the write is none, or more than one request, of which the
+ * receiver would not know the length; if it does not know us yet; and over connections, which may
+ * be several, so that packets have to be numbered. */
 static bool tells_data(const struct msg_ep *ep, const struct msg_op *op)
 {
 	return op->kind == MSG_OP_WRITE && op->flags & MSG_OP_DATA && !ep->port->connected &&
@@ -404,14 +404,14 @@ static int post_rdma(struct msg_ep *ep, struct msg_op *op, uint64_t at, uint64_t
 {
 	struct msg_remote r = remote_at(op, at, n);
 	struct ibv_sge sge[MSG_IOV];
-	struct ibv_send_wr wr = {.wr_id = wr_id,
-				 .sg_list = sge,
-				 .num_sge = local(ep, op, at, *n, sge),
-				 .opcode = opcode(ep, op, at + *n),
-				 .send_flags = IBV_SEND_SIGNALED,
-				 .imm_data = htobe32(op->kind == MSG_OP_WRITE ? (uint32_t)op->data
-									      : op->peer_id),
-				 .wr = {.rdma = {.remote_addr = r.addr, .rkey = r.key}}};
+	struct ibv_send_wr wr = {
+		.wr_id = wr_id,
+		.sg_list = sge,
+		.num_sge = local(ep, op, at, *n, sge),
+		.opcode = opcode(ep, op, at + *n),
+		.send_flags = IBV_SEND_SIGNALED,
+		.imm_data = htobe32(op->kind == MSG_OP_WRITE ? (uint32_t)op->data : op->peer_id),
+		.wr = {.rdma = {.remote_addr = r.addr, .rkey = r.key}}};
 	int err = post(ep, msg_rdma_peer(op), way, &wr);
 
 	if (!err)

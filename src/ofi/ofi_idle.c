@@ -11,8 +11,9 @@ static uint64_t yields, sleeps;
 static uint32_t empties;
 static atomic_bool came; /* something, since the last empty read */
 
-/* Empty reads. As long as a queue is polled, the device's thread leaves all of them alone, also those
- * of endpoints that nobody polls: what these have to do next must not wait for their owner. */
+/* Empty reads. As long as a queue is polled, the device's thread leaves all of them alone, also
+ * those of endpoints that nobody polls: what these have to do next must not wait for their owner.
+ */
 #define OTHERS_EVERY 16
 
 int ofi_idle_add(struct ofi_ep *ep)

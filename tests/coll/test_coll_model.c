@@ -331,8 +331,8 @@ static void test_last_of_all(void **state)
 
 	(void)state;
 	for (int h = 0; h < 2; h++)
-		coll_chooser_init(&c[h], 1u << COLL_MPI | 1u << COLL_PAP_DIRECT,
-				  &coll_cost_typical, &shape, COLL_ALLTOALL, 64);
+		coll_chooser_init(&c[h], 1u << COLL_MPI | 1u << COLL_PAP_DIRECT, &coll_cost_typical,
+				  &shape, COLL_ALLTOALL, 64);
 	for (uint32_t call = 0; !coll_chooser_due(&c[0]); call++) {
 		enum coll_variant v = coll_chooser_next(&c[0]);
 		double zero = 1e15 + call * 1e6, late[2] = {call * 777 % 5000, call * 333 % 7000};

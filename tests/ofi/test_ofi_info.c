@@ -310,6 +310,6 @@ static void test_where(void **state)
 }
 
 NODE_MAIN(cmocka_unit_test(test_all), cmocka_unit_test(test_mtl), cmocka_unit_test(test_btl),
-	  cmocka_unit_test(test_mr_modes), cmocka_unit_test(test_refused), cmocka_unit_test(test_progress),
-	  cmocka_unit_test(test_threading), cmocka_unit_test(test_again),
-	  cmocka_unit_test(test_nodes), cmocka_unit_test(test_where))
+	  cmocka_unit_test(test_mr_modes), cmocka_unit_test(test_refused),
+	  cmocka_unit_test(test_progress), cmocka_unit_test(test_threading),
+	  cmocka_unit_test(test_again), cmocka_unit_test(test_nodes), cmocka_unit_test(test_where))
