@@ -16,6 +16,8 @@
 
 #define BATCH  16
 #define NAP_MS 1
+/* Where nothing wakes us: the provider can not, or another thread hears what is for us. */
+#define NAP_ELSE_NS 50000
 
 /* libfabric's numbers are those of the system, as far as they go. */
 static int to_errno(ssize_t ret)
@@ -179,7 +181,7 @@ int coll_net_progress(void)
 
 int coll_net_nap(void)
 {
-	static const struct timespec ms = {.tv_nsec = NAP_MS * 1000000};
+	static const struct timespec moment = {.tv_nsec = NAP_ELSE_NS};
 	struct fi_cq_data_entry e[BATCH];
 	ssize_t ret = -FI_ENOSYS;
 	int n = 0;
@@ -190,7 +192,7 @@ int coll_net_nap(void)
 		pthread_mutex_unlock(&coll_net.lock);
 	}
 	if (ret == -FI_ENOSYS)
-		nanosleep(&ms, NULL);
+		nanosleep(&moment, NULL);
 	return n;
 }
 

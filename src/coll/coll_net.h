@@ -81,7 +81,7 @@ int coll_net_ping(struct coll_tx *tx, const struct coll_to *to);
 
 /* How many completions there were; 0 also while another thread makes progress. */
 int coll_net_progress(void);
-/* The same, but waits for one, about a millisecond. */
+/* The same, but waits for one, a millisecond at most. */
 int coll_net_nap(void);
 /* Returns when no thread is in the middle of handing out what it could see before. */
 void coll_net_fence(void);
