@@ -22,8 +22,8 @@ PAIRS=15 ATTEMPTS=4 ROUNDS=2000
 listens() { awk -v at="$(printf ':%04X' "$1")" '$4 == "0A" && index($2, at) { n = 1 } END { exit !n }' /proc/net/tcp /proc/net/tcp6; }
 
 # perftest TYPE SIZE: what it calls typical, which is the median; nothing if it was kept from running
-# for so long that it did not end: two that poll for each other beside others take a time slice for
-# each message.
+# for so long that it, or its peer, gave up: two that poll for each other beside others take a time
+# slice for each message.
 perftest() {
 	local port common
 	port=$(free_port)
@@ -32,11 +32,9 @@ perftest() {
 	server_pid=$!
 	for _ in {1..100}; do listens "$port" && break || sleep 0.02; done
 	timeout 10 taskset -c "${cores[0]}" "$weft" verbs "${common[@]}" 127.0.0.1 >"$tmp/client" 2>&1
-	code=$?
 	kill "$server_pid" 2>/dev/null
 	wait "$server_pid" 2>/dev/null
 	server_pid=''
-	[ $code -eq 0 ] || [ $code -eq 124 ] || fail "ib_send_lat: exit status $code"
 	value=$(awk -v n=$ROUNDS -v s="$2" '$1 == s && $2 == n { print $5 }' "$tmp/client")
 }
 
