@@ -62,20 +62,21 @@ static int delete_comm(MPI_Comm comm, int key, void *value, void *extra)
 
 /* Peers may still be waiting for our last writes, which some providers finish only while we are
  * here: nobody goes before all have come. */
-static void leave_together(struct coll_comm *c)
+static void leave_together(void)
 {
-	MPI_Request req;
-	struct coll_wait w;
-	int done = 0, ret;
+	MPI_Request *req = calloc(COLL_MAX_COMMS, sizeof(*req));
+	struct coll_comm *c;
+	uint32_t at = 0;
 
-	if (!c->net || atomic_load(&c->err) || PMPI_Ibarrier(c->priv, &req))
-		return;
-	coll_wait_begin(c, &w, COLL_FOR_NET);
-	do {
-		ret = PMPI_Test(&req, &done, MPI_STATUS_IGNORE);
-		if (!ret && !done)
-			ret = coll_wait(c, &w);
-	} while (!done && !ret);
+	/* All are begun before one is waited for: ranks have them in different orders. */
+	while (req && (c = coll_comm_next(&at)))
+		if (!c->net || atomic_load(&c->err) || PMPI_Ibarrier(c->priv, &req[c->id]))
+			req[c->id] = MPI_REQUEST_NULL;
+	at = 0;
+	while (req && (c = coll_comm_next(&at)))
+		if (req[c->id] != MPI_REQUEST_NULL)
+			coll_wait_mpi(c, &req[c->id]);
+	free(req);
 }
 
 void coll_comm_end_all(void)
@@ -83,10 +84,8 @@ void coll_comm_end_all(void)
 	struct coll_comm *c;
 	uint32_t at = 0;
 
-	while ((c = coll_comm_next(&at)))
-		leave_together(c);
+	leave_together();
 	ended = true;
-	at = 0;
 	while ((c = coll_comm_next(&at))) {
 		say_stats(c);
 		coll_unboot(c, true);

@@ -227,6 +227,10 @@ static int open_parts(struct coll_comm *c, MPI_Comm node)
 	if (!ret)
 		ret = open_memory(c);
 	all = open_shm(c, node, name);
+	/* Of a host the first one says it: what fails there fails for all. */
+	if (all && !c->peer[c->rank].local)
+		util_log(UTIL_LOG_WARN, "coll: no shared memory for %u ranks of this host: %s",
+			 coll_host_size(c, c->host), strerror(-all));
 	ret = exchange(c, !ret && !all && (c->net || c->hosts == 1));
 	c->fetch = agree(c, c->fetch);
 	all = agree(c, !ret);

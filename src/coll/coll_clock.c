@@ -1,3 +1,4 @@
+/* Nothing here blocks in the MPI: a rank may have died, or given up, since it was last heard of. */
 #include "coll_clock.h"
 
 #include <errno.h>
@@ -6,59 +7,78 @@
 
 enum { TURNS = 8, TAG = 0x6ef9 };
 
-static int answer(const struct coll_comm *c, int to)
+static int give(struct coll_comm *c, struct coll_clock *k, int n, int peer)
+{
+	MPI_Request req;
+
+	return PMPI_Isend(&k->time, n, MPI_DOUBLE, peer, TAG, c->priv, &req)
+		       ? -EIO
+		       : coll_wait_mpi(c, &req);
+}
+
+static int take(struct coll_comm *c, struct coll_clock *k, int n, int peer)
+{
+	MPI_Request req;
+
+	return PMPI_Irecv(&k->time, n, MPI_DOUBLE, peer, TAG, c->priv, &req)
+		       ? -EIO
+		       : coll_wait_mpi(c, &req);
+}
+
+static int answer(struct coll_comm *c, struct coll_clock *k, int peer)
 {
 	int ret = 0;
 
 	for (int i = 0; i < TURNS && !ret; i++) {
-		double now;
-
-		ret = PMPI_Recv(NULL, 0, MPI_BYTE, to, TAG, c->priv, MPI_STATUS_IGNORE);
-		now = (double)util_now_ns();
+		ret = take(c, k, 0, peer);
+		k->time = (double)util_now_ns();
 		if (!ret)
-			ret = PMPI_Send(&now, 1, MPI_DOUBLE, to, TAG, c->priv);
+			ret = give(c, k, 1, peer);
 	}
 	return ret;
 }
 
 /* The answer that came fastest was given halfway. */
-static int ask(const struct coll_comm *c, int first, double *ns)
+static int ask(struct coll_comm *c, struct coll_clock *k, int first, double *ns)
 {
 	double best = 1e18;
 	int ret = 0;
 
 	for (int i = 0; i < TURNS && !ret; i++) {
-		double from = (double)util_now_ns(), theirs, took;
+		double from = (double)util_now_ns(), took;
 
-		ret = PMPI_Send(NULL, 0, MPI_BYTE, first, TAG, c->priv);
+		ret = give(c, k, 0, first);
 		if (!ret)
-			ret = PMPI_Recv(&theirs, 1, MPI_DOUBLE, first, TAG, c->priv,
-					MPI_STATUS_IGNORE);
+			ret = take(c, k, 1, first);
 		took = (double)util_now_ns() - from;
 		if (ret || took >= best)
 			continue;
 		best = took;
-		*ns = theirs - (from + took / 2);
+		*ns = k->time - (from + took / 2);
 	}
 	return ret;
 }
 
-int coll_clock_offset(const struct coll_comm *c, double *ns)
+int coll_clock_offset(struct coll_comm *c, struct coll_clock *k, double *ns)
 {
-	double own[COLL_CLOCK_HOSTS] = {0}, all[COLL_CLOCK_HOSTS] = {0};
-	int first = (int)coll_master(c, 0), ret = 0;
+	MPI_Request req;
+	int ret = 0;
 
 	*ns = 0;
-	if (c->hosts > COLL_CLOCK_HOSTS)
-		return -E2BIG;
+	for (uint32_t h = 0; h < c->hosts; h++)
+		k->own[h] = 0;
 	for (uint32_t h = 1; h < c->hosts && coll_is_master(c) && !ret; h++) {
 		if (c->host == 0)
-			ret = answer(c, (int)coll_master(c, h));
+			ret = answer(c, k, (int)coll_master(c, h));
 		else if (c->host == h)
-			ret = ask(c, first, &own[h]);
+			ret = ask(c, k, (int)coll_master(c, 0), &k->own[h]);
 	}
-	if (ret || PMPI_Allreduce(own, all, (int)c->hosts, MPI_DOUBLE, MPI_SUM, c->priv))
-		return -EIO;
-	*ns = all[c->host];
-	return 0;
+	if (!ret && PMPI_Iallreduce(k->own, k->all, (int)c->hosts, MPI_DOUBLE, MPI_SUM, c->priv,
+				    &req))
+		ret = -EIO;
+	if (!ret)
+		ret = coll_wait_mpi(c, &req);
+	if (!ret)
+		*ns = k->all[c->host];
+	return ret;
 }

@@ -12,7 +12,13 @@
 /* With more hosts than that it would take too long. */
 #define COLL_CLOCK_HOSTS 64
 
+/* What messages are sent from and received into; it must stay if the communicator breaks. */
+struct coll_clock {
+	double own[COLL_CLOCK_HOSTS], all[COLL_CLOCK_HOSTS];
+	double time;
+};
+
 /* *ns: to be added to times of this host, and they are those of the first one. 0 or -errno. */
-int coll_clock_offset(const struct coll_comm *c, double *ns);
+int coll_clock_offset(struct coll_comm *c, struct coll_clock *k, double *ns);
 
 #endif

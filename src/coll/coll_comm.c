@@ -195,6 +195,8 @@ int coll_flush(struct coll_comm *c)
 	struct coll_wait w;
 	int ret = 0;
 
+	if (!atomic_load_explicit(&c->pending, memory_order_acquire))
+		return atomic_load(&c->err); /* perhaps there is no shared memory to wait in */
 	coll_wait_for_writes(c, &w);
 	while (!ret && atomic_load_explicit(&c->pending, memory_order_acquire))
 		ret = coll_wait(c, &w);

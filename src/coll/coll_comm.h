@@ -247,5 +247,8 @@ void coll_wait_for_writes(struct coll_comm *c, struct coll_wait *w);
 /* While what is waited for is not there: makes progress, yields, sleeps. Returns 0, or -errno if
  * the communicator is broken. */
 int coll_wait(struct coll_comm *c, struct coll_wait *w);
+/* Waits for what was begun with the MPI, on the private communicator, unless somebody dies. Then it
+ * is never ended: its memory must stay. */
+int coll_wait_mpi(struct coll_comm *c, MPI_Request *req);
 
 #endif

@@ -29,7 +29,7 @@ const struct util_tunable coll_tunables[] = {
 		 .check = check_choice,
 		 .help = "How collective operations are done: auto, off (by the MPI itself), "
 			 "or OPERATION=VARIANT,..., for example alltoall=pap_direct. Of the "
-			 "first rank of a communicator."},
+			 "first rank of a communicator; off: of all ranks or none."},
 	[TUNE_PROVIDER] = {.name = "WEFT_COLL_PROVIDER",
 			   .type = UTIL_TUNE_STR,
 			   .def = "weft",
@@ -51,7 +51,8 @@ const struct util_tunable coll_tunables[] = {
 			 "is sent at once, received into memory of the library's, and "
 			 "copied; 0: none. Longer ones are written to where the program "
 			 "wants them, when the receiver has said where that is. Less if "
-			 "ranks are many: each has 2 MB for all others together."},
+			 "ranks are many: each has 2 MB for what comes from all others "
+				   "together, and as much for what goes there."},
 	[TUNE_FETCH] = {.name = "WEFT_COLL_FETCH",
 			.type = UTIL_TUNE_BOOL,
 			.def = "yes",

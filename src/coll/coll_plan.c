@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "coll_clock.h"
 #include "coll_here.h"
 #include "coll_place.h"
 #include "util_clock.h"
@@ -170,9 +169,12 @@ static bool usable(struct coll_comm *c)
 
 void coll_plan_end(struct coll_comm *c)
 {
-	if (c->plan)
-		coll_tree_free(&c->plan->tree);
-	free(c->plan);
+	if (!c->plan)
+		return;
+	coll_tree_free(&c->plan->tree);
+	/* A broken communicator may have something of the MPI's under way in it. */
+	if (!atomic_load(&c->err))
+		free(c->plan);
 	c->plan = NULL;
 }
 
@@ -197,34 +199,58 @@ static enum coll_variant choose(struct coll_comm *c, const struct coll_job *job)
 /* Takes from times of this host what was the wait for others. */
 static int correct(struct coll_comm *c, struct coll_chooser *ch)
 {
-	double offset, own[COLL_ALL_TRIES], latest[COLL_ALL_TRIES];
-	int ret = coll_clock_offset(c, &offset);
+	struct coll_plan *p = c->plan;
+	MPI_Request req;
+	double offset;
+	int ret = coll_clock_offset(c, &p->clock, &offset);
 
 	if (ret)
 		return ret;
-	coll_chooser_lasts(ch, offset, own);
-	if (PMPI_Allreduce(own, latest, COLL_ALL_TRIES, MPI_DOUBLE, MPI_MAX, c->priv))
+	coll_chooser_lasts(ch, offset, p->last);
+	if (PMPI_Iallreduce(p->last, p->latest, COLL_ALL_TRIES, MPI_DOUBLE, MPI_MAX, c->priv, &req))
 		return -EIO;
-	coll_chooser_correct(ch, offset, latest);
-	return 0;
+	ret = coll_wait_mpi(c, &req);
+	if (!ret)
+		coll_chooser_correct(ch, offset, p->latest);
+	return ret;
 }
 
-/* The mean of all ranks, the same bytes on each: so one computes it, and tells the others. */
+/* The same bytes on each rank: so one computes it, and tells the others. */
+static int sum(struct coll_comm *c)
+{
+	struct coll_plan *p = c->plan;
+	MPI_Request req;
+	int ret;
+
+	if (PMPI_Ireduce(p->own, p->all, COLL_VARIANTS + 1, MPI_DOUBLE, MPI_SUM, 0, c->priv, &req))
+		return -EIO;
+	ret = coll_wait_mpi(c, &req);
+	if (ret)
+		return ret;
+	if (PMPI_Ibcast(p->all, COLL_VARIANTS + 1, MPI_DOUBLE, 0, c->priv, &req))
+		return -EIO;
+	return coll_wait_mpi(c, &req);
+}
+
+/* On the mean of all ranks. */
 static int agree(struct coll_comm *c, struct coll_chooser *ch, const struct coll_job *job)
 {
-	double own[COLL_VARIANTS + 1], all[COLL_VARIANTS + 1] = {0};
+	struct coll_plan *p = c->plan;
+	int ret = 0;
 
-	if (!job->loose && c->hosts > 1 && c->hosts <= COLL_CLOCK_HOSTS && correct(c, ch))
-		return -EIO;
-	coll_chooser_report(ch, own);
-	own[COLL_VARIANTS] = c->shm.me ? 0 : c->plan->spread;
-	if (PMPI_Reduce(own, all, COLL_VARIANTS + 1, MPI_DOUBLE, MPI_SUM, 0, c->priv) ||
-	    PMPI_Bcast(all, COLL_VARIANTS + 1, MPI_DOUBLE, 0, c->priv))
-		return -EIO;
+	if (!job->loose && c->hosts > 1 && c->hosts <= COLL_CLOCK_HOSTS)
+		ret = correct(c, ch);
+	if (ret)
+		return ret;
+	coll_chooser_report(ch, p->own);
+	p->own[COLL_VARIANTS] = c->shm.me ? 0 : p->spread;
+	ret = sum(c);
+	if (ret)
+		return ret;
 	for (int v = 0; v < COLL_VARIANTS; v++)
-		all[v] /= c->size;
-	c->plan->shape.spread = all[COLL_VARIANTS] / c->hosts;
-	coll_chooser_agree(ch, all);
+		p->all[v] /= c->size;
+	p->shape.spread = p->all[COLL_VARIANTS] / c->hosts;
+	coll_chooser_agree(ch, p->all);
 	return 0;
 }
 
@@ -259,7 +285,7 @@ static void took(struct coll_comm *c, const struct coll_job *job, enum coll_vari
 		return;
 	coll_chooser_note(ch, v, ns > 1 ? ns : 1, coll_model_class(job->own),
 			  job->loose ? 0 : (double)now - ns);
-	if (coll_chooser_due(ch) && agree(c, ch, job))
+	if (coll_chooser_due(ch) && agree(c, ch, job) && !atomic_load(&c->err))
 		atomic_store(&c->err, -EIO);
 }
 

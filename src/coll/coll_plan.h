@@ -6,6 +6,7 @@
 #ifndef WEFT_COLL_PLAN_H
 #define WEFT_COLL_PLAN_H
 
+#include "coll_clock.h"
 #include "coll_comm.h"
 #include "coll_dissem.h"
 #include "coll_model.h"
@@ -22,6 +23,10 @@ struct coll_plan {
 	double spread;  /* of arrivals on this host, a moving mean, ns */
 	struct coll_chooser chooser[COLL_OPS][COLL_CLASSES];
 	bool used[COLL_OPS][COLL_CLASSES];
+	/* What all agree by; see coll_wait_mpi(). */
+	struct coll_clock clock;
+	double last[COLL_ALL_TRIES], latest[COLL_ALL_TRIES];
+	double own[COLL_VARIANTS + 1], all[COLL_VARIANTS + 1];
 };
 
 #define COLL_MAX_HOSTS 1024 /* of a communicator for which there is a plan */

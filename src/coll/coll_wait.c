@@ -157,9 +157,19 @@ static bool awake(struct coll_wait *w)
 	return now - w->since < AWAKE_NS;
 }
 
+/* Also of who waits for shared memory only: others may wait for what it has written. */
+static bool has_to_help(const struct coll_comm *c)
+{
+	return c->net && atomic_load_explicit(&c->pending, memory_order_acquire) &&
+	       !coll_net_moves();
+}
+
 int coll_wait(struct coll_comm *c, struct coll_wait *w)
 {
 	uint32_t seen = events(c);
+
+	if (!(w->what & COLL_FOR_NET) && has_to_help(c))
+		w->what |= COLL_FOR_NET;
 
 	if (atomic_load_explicit(&c->shm.head->broken, memory_order_relaxed) &&
 	    !atomic_load(&c->err))
@@ -176,12 +186,25 @@ int coll_wait(struct coll_comm *c, struct coll_wait *w)
 			mpi_turn(c);
 		sched_yield();
 	} else {
-		if (nap(c, w)) {
+		check(c, w);
+		if (nap(c, w))
 			w->since = 0;
-		} else {
+		else
 			mpi_turn(c);
-			check(c, w);
-		}
 	}
 	return 0;
+}
+
+int coll_wait_mpi(struct coll_comm *c, MPI_Request *req)
+{
+	struct coll_wait w;
+	int done = 0, ret;
+
+	coll_wait_begin(c, &w, COLL_FOR_NET);
+	do {
+		ret = PMPI_Test(req, &done, MPI_STATUS_IGNORE) ? -EIO : 0;
+		if (!ret && !done)
+			ret = coll_wait(c, &w);
+	} while (!done && !ret);
+	return ret;
 }

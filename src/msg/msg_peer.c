@@ -81,11 +81,13 @@ uint32_t msg_peer_from(const struct msg_ep *ep, const struct ibv_wc *wc)
 
 	for (uint32_t i = ep->n_buckets ? ep->buckets[hash(ep, &like)] : NONE; i != NONE;
 	     i = ep->peers[i].chain) {
-		if (!ep->port->is_from(ep, wc, i))
+		if (ep->peers[i].dead || !ep->port->is_from(ep, wc, i))
 			continue;
-		if (found != NONE)
+		/* Of those at one address the newest, which is first, has taken another's place. */
+		if (found == NONE)
+			found = i;
+		else if (ep->peers[i].addr.ip != ep->peers[found].addr.ip)
 			return NONE;
-		found = i;
 	}
 	return found;
 }

@@ -433,10 +433,10 @@ int msg_tx_rdma(struct msg_ep *ep, struct msg_op *op)
 
 	if (!err)
 		err = msg_stripe_wanted(ep, op);
-	if (!err && op->strip)
-		return msg_stripe_post(ep, op);
 	if (!op->len)
 		op->told = !err && len && tells_data(ep, op);
+	if (!err && op->strip)
+		return msg_stripe_post(ep, op);
 	while (!err && op->len < len) {
 		uint64_t n = len - op->len;
 

@@ -208,8 +208,14 @@ static void *thread_main(void *arg)
 		/* Never queues for the lock. Who has it makes progress anyway, or will not be
 		 * long. */
 		if (poller_active(e, now) || !get_lock(e)) {
+			bool waits = atomic_load_explicit(&e->to_serve, memory_order_relaxed);
+
 			park(e);
 			parked = true;
+			/* Who polls one queue need not poll all of them: what has waited for so long
+			 * may be in one that nobody does. */
+			if (waits && rnic_serve(e))
+				e->park_ns = PARK_MIN_NS;
 			continue;
 		}
 		next = rnic_engine_turn(e, now, &found);

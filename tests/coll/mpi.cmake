@@ -16,6 +16,8 @@ set(EXAMPLES ${PROJECT_SOURCE_DIR}/examples)
 list(APPEND MPI_HEADERS ${EXAMPLES}/fft_grid.h)
 weft_mpi_build(fft "" "${EXAMPLES}/fft.c;${EXAMPLES}/fft_grid.c")
 weft_mpi_program(coll_progress)
+weft_mpi_program(coll_ends)
+weft_mpi_build(coll_noshm.so "-shared;-fPIC;-Wno-missing-prototypes" coll_noshm.c)
 weft_mpi_program(coll_carried)
 weft_mpi_program(coll_large)
 weft_mpi_build(coll_killed "" coll_killed.c)
@@ -40,7 +42,7 @@ weft_coll_test(own.threads openmpi host 3 threads 1)
 weft_coll_test(own.check mpich host 2 check 0.3)
 weft_coll_test(own.threads mpich host 2 threads 1)
 
-foreach(name wrong fft choice carried large)
+foreach(name wrong noshm fft choice carried large)
   add_test(NAME coll.${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${name}.sh)
   set_tests_properties(coll.${name} PROPERTIES
     LABELS "plain;mpi" TIMEOUT 120 SKIP_RETURN_CODE 77

@@ -36,6 +36,7 @@ weft_coll_with(lab.provider openmpi lab 5 check 0.2 "WEFT_COLL_PROVIDER=tcp\\\;o
 weft_coll_with(threads openmpi host 3 threads 1)
 weft_coll_with(tree.threads openmpi host 3 threads 0.5 WEFT_COLL=${tree})
 weft_coll_with(progress openmpi host 4 progress 1)
+weft_coll_with(ends openmpi host 3 ends 1)
 weft_coll_with(auto mpich host 3 check 0.2)
 weft_coll_with(pap_direct mpich host 3 check 0.2 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct)
 weft_coll_with(lab.auto mpich lab 4 check 0.2)
@@ -43,6 +44,10 @@ weft_coll_with(lab.pap_direct mpich lab 4 check 0.2 WEFT_COLL=alltoall=pap_direc
 weft_coll_with(tree mpich host 2 check 0.1 WEFT_COLL=${tree})
 weft_coll_with(threads mpich host 2 threads 1)
 weft_coll_with(progress mpich host 2 progress 1)
+weft_coll_with(ends mpich host 3 ends 1)
+# Whose ranks poll a device of the same process without end, and two of which are on each host.
+weft_coll_with(lab.pap_shm mpich lab 8 check 0.2 WEFT_COLL=alltoall=pap_shm_direct,${tree})
+weft_coll_with(lab.shm mpich lab 5 check 0.1 WEFT_COLL=alltoall=shm_direct,${halving})
 
 # Only calls whose results are known beforehand: with so many ranks, Open MPI 4.1's own MPI_Alltoall
 # (Bruck's algorithm) destroys memory if a datatype has gaps.
