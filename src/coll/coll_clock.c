@@ -73,8 +73,8 @@ int coll_clock_offset(struct coll_comm *c, struct coll_clock *k, double *ns)
 		else if (c->host == h)
 			ret = ask(c, k, (int)coll_master(c, 0), &k->own[h]);
 	}
-	if (!ret && PMPI_Iallreduce(k->own, k->all, (int)c->hosts, MPI_DOUBLE, MPI_SUM, c->priv,
-				    &req))
+	if (!ret &&
+	    PMPI_Iallreduce(k->own, k->all, (int)c->hosts, MPI_DOUBLE, MPI_SUM, c->priv, &req))
 		ret = -EIO;
 	if (!ret)
 		ret = coll_wait_mpi(c, &req);

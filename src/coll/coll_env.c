@@ -52,7 +52,7 @@ const struct util_tunable coll_tunables[] = {
 			 "copied; 0: none. Longer ones are written to where the program "
 			 "wants them, when the receiver has said where that is. Less if "
 			 "ranks are many: each has 2 MB for what comes from all others "
-				   "together, and as much for what goes there."},
+			 "together, and as much for what goes there."},
 	[TUNE_FETCH] = {.name = "WEFT_COLL_FETCH",
 			.type = UTIL_TUNE_BOOL,
 			.def = "yes",

@@ -212,8 +212,8 @@ static void *thread_main(void *arg)
 
 			park(e);
 			parked = true;
-			/* Who polls one queue need not poll all of them: what has waited for so long
-			 * may be in one that nobody does. */
+			/* Who polls one queue need not poll all of them: what has waited for so
+			 * long may be in one that nobody does. */
 			if (waits && rnic_serve(e))
 				e->park_ns = PARK_MIN_NS;
 			continue;
