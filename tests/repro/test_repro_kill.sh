@@ -11,7 +11,7 @@ if [ -z "${INSIDE-}" ]; then
 	"${own[@]}" true 2>/dev/null || exit 77
 	INSIDE=yes exec "${own[@]}" "$0"
 fi
-mount -t tmpfs own /dev/shm && mount -t tmpfs own /tmp && ip link set lo up || exit 77
+mount -t tmpfs own /dev/shm && ip link set lo up || exit 77
 . "$(dirname "$0")/../cli/lib.sh"
 bench=$(dirname "$WEFT")/weft-mpi-perf.openmpi
 mkdir "$tmp/tmp" "$tmp/labs" "$tmp/live"
@@ -94,7 +94,7 @@ reproduce TERM onetomany/fig6 onetomany-fan weft-verbs-perf
 if [ -x "$bench" ]; then
 	reproduce TERM thesis/fig3.3 thesis-mpi-latency weft-mpi-perf.openmpi
 	reproduce KILL thesis/fig3.3 thesis-mpi-latency weft-mpi-perf.openmpi
-		reproduce KILL thesis/fig3.12 thesis-buffers weft-mpi-perf.openmpi
+	reproduce KILL thesis/fig3.12 thesis-buffers weft-mpi-perf.openmpi
 fi
 
 # At once, while the place is being made: a signal that comes just before somebody waits for it
