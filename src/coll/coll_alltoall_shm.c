@@ -98,7 +98,7 @@ static void put_mine(struct shm_call *s)
 static bool all_put(const struct shm_call *s)
 {
 	for (uint32_t i = 0; i < s->here; i++)
-		if (!coll_shm_is(coll_shm_word(&s->c->shm, i, s->bank), s->call))
+		if (!coll_shm_is_by_now(coll_shm_word(&s->c->shm, i, s->bank), s->call))
 			return false;
 	return true;
 }
@@ -290,7 +290,6 @@ static int come(struct shm_call *s)
 static int come_unaware(struct shm_call *s)
 {
 	s->sends = s->master;
-	atomic_thread_fence(memory_order_seq_cst); /* of the last two at least one sees both */
 	if (all_put(s))
 		coll_shm_event(&s->c->shm);
 	return 0;

@@ -97,10 +97,8 @@ int coll_here_wait(struct coll_comm *c, uint32_t call, uint32_t word)
 void coll_host_set(struct coll_comm *c, uint32_t call, uint32_t host)
 {
 	coll_shm_store(coll_shm_done(&c->shm, coll_bank(call), host), call);
-	/* Of two who set the last two flags at least one sees both. */
-	atomic_thread_fence(memory_order_seq_cst);
 	for (uint32_t h = 0; h < c->hosts; h++)
-		if (!coll_host_is_set(c, call, h))
+		if (!coll_shm_is_by_now(coll_shm_done(&c->shm, coll_bank(call), h), call))
 			return;
 	coll_shm_event(&c->shm);
 }

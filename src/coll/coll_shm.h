@@ -64,10 +64,17 @@ static inline _Atomic uint32_t *coll_shm_done(const struct coll_shm *s, uint32_t
 
 /* Wakes those who sleep: something that they wait for may have changed. */
 void coll_shm_event(struct coll_shm *s);
-/* Sets a flag, after all that was written before; nobody is woken. */
+/* Sets a flag, after all that was written before; nobody is woken. It is one order with
+ * coll_shm_is_by_now: of two who set a flag each, and then look at the other's, at least one sees
+ * it. */
 static inline void coll_shm_store(_Atomic uint32_t *flag, uint32_t value)
 {
-	atomic_store_explicit(flag, value, memory_order_release);
+	atomic_store(flag, value);
+}
+
+static inline bool coll_shm_is_by_now(const _Atomic uint32_t *flag, uint32_t value)
+{
+	return atomic_load(flag) == value;
 }
 
 /* Sets a flag, after all that was written before, and wakes those who sleep. */
