@@ -67,7 +67,7 @@ static bool step(bool may_sleep)
 	enum ofi_wait_step what = ofi_wait_empty(&ofi_conf.wait, &wait, now);
 	bool again = true;
 
-	if (all.n > 1 && ++empties % OTHERS_EVERY == 0)
+	if (++empties % OTHERS_EVERY == 0)
 		ofi_watch_progress(&all);
 	if (what == OFI_STEP_RETURN)
 		return false;
