@@ -33,7 +33,7 @@ struct shm_call {
 	struct coll_comm *c;
 	bool aware, master;
 	bool each;  /* rank sends its own */
-	bool sends; /* this one has to send */
+	bool sends; /* unaware: the master's, until it has */
 	uint32_t call, bank;
 	size_t at, n;    /* which part of each block */
 	uint32_t here;   /* how many ranks this host has */
@@ -280,7 +280,6 @@ static int come(struct shm_call *s)
 	bool last = coll_here_arrive(s->c, s->call, NULL, NULL);
 	int ret = s->each || last ? send_blocks(s) : 0;
 
-	s->sends = false;
 	if (last)
 		coll_host_set(s->c, s->call, s->c->host);
 	return ret;
