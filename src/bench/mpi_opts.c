@@ -111,6 +111,8 @@ const char mp_usage[] =
 	"  bound:  from its arrival to that of the last one, which nobody can beat;\n"
 	"  beyond: what is left without it, with its percentiles p10 and p90;\n"
 	"  total:  from the beginning of the computation to the end of the last rank.\n"
+	"With --own, each size has 25 calls by its MPI_ name before: there an interposer may try "
+	"ways.\n"
 	"\n"
 	"Progress: left is what remains of the latency when the delay is over.\n"
 	"Exit status: 0 measured, 1 a message was wrong, 2 wrong usage.\n";
