@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 #define TAILS  2  /* of how long the last rank usually takes, before the next call is begun */
-#define SETTLE 25 /* calls in which an interposer may find out what is best for a size */
+#define SETTLE 40 /* calls in which an interposer may find out what is best for a size */
 
 enum { BY_MPI, BY_OWN, BYS };
 static const char *const names[] = {"mpi", "own"};

@@ -111,7 +111,7 @@ const char mp_usage[] =
 	"  bound:  from its arrival to that of the last one, which nobody can beat;\n"
 	"  beyond: what is left without it, with its percentiles p10 and p90;\n"
 	"  total:  from the beginning of the computation to the end of the last rank.\n"
-	"With --own, each size has 25 calls by its MPI_ name before: there an interposer may try "
+	"With --own, each size has 40 calls by its MPI_ name before: there an interposer may try "
 	"ways.\n"
 	"\n"
 	"Progress: left is what remains of the latency when the delay is over.\n"

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "coll_boot.h"
 #include "coll_env.h"
@@ -13,8 +12,8 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int keyval = MPI_KEYVAL_INVALID, end_keyval = MPI_KEYVAL_INVALID;
 static int error_code = MPI_ERR_OTHER;
-static pid_t owner;
 static bool ended;
+static bool forked; /* this is a child, and all of it is the parent's */
 
 /* The attribute of communicators that are left to the MPI. */
 static struct coll_comm left_alone;
@@ -35,6 +34,12 @@ static void say_stats(const struct coll_comm *c)
 					(unsigned long long)s->calls,
 					(unsigned long long)(s->bytes / s->calls),
 					(double)s->ns / 1e3 / (double)s->calls);
+			if (s->passed)
+				fprintf(stderr,
+					"weft-coll: %u ranks on %u hosts: %s by %s: %llu more "
+					"calls\n",
+					c->size, c->hosts, coll_op_names[op], coll_variant_names[v],
+					(unsigned long long)s->passed);
 		}
 	}
 	if (c->carried)
@@ -53,7 +58,7 @@ static int delete_comm(MPI_Comm comm, int key, void *value, void *extra)
 	(void)comm;
 	(void)key;
 	(void)extra;
-	if (ended || c == &left_alone || getpid() != owner)
+	if (ended || c == &left_alone || forked)
 		return MPI_SUCCESS;
 	say_stats(c);
 	coll_unboot(c, false);
@@ -100,14 +105,19 @@ static int delete_self(MPI_Comm comm, int key, void *value, void *extra)
 	(void)key;
 	(void)value;
 	(void)extra;
-	if (getpid() == owner)
+	if (!forked)
 		coll_comm_end_all();
 	return MPI_SUCCESS;
 }
 
+static void in_child(void)
+{
+	forked = true;
+}
+
 static void start(void)
 {
-	owner = getpid();
+	pthread_atfork(NULL, NULL, in_child);
 	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm, &keyval, NULL))
 		keyval = MPI_KEYVAL_INVALID;
 	if (!PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_self, &end_keyval, NULL))
@@ -137,23 +147,28 @@ static struct coll_comm *make(MPI_Comm comm)
 	return c;
 }
 
+static bool eligible(MPI_Comm comm)
+{
+	int inter, size;
+
+	return !PMPI_Comm_test_inter(comm, &inter) && !inter && !PMPI_Comm_size(comm, &size) &&
+	       size > 1 && size <= (int)COLL_MAX_RANKS;
+}
+
 struct coll_comm *coll_comm_of(MPI_Comm comm)
 {
-	int inter, size, found;
 	struct coll_comm *c;
+	int found;
 
 	if (coll_env()->choice.off || ended || comm == MPI_COMM_NULL)
 		return NULL;
-	if (PMPI_Comm_test_inter(comm, &inter) || inter || PMPI_Comm_size(comm, &size) ||
-	    size < 2 || size > (int)COLL_MAX_RANKS)
-		return NULL;
 	pthread_once(&once, start);
-	if (keyval == MPI_KEYVAL_INVALID || getpid() != owner)
+	if (keyval == MPI_KEYVAL_INVALID || forked)
 		return NULL;
 	if (PMPI_Comm_get_attr(comm, keyval, &c, &found))
 		return NULL;
 	if (!found)
-		c = make(comm);
+		c = eligible(comm) ? make(comm) : &left_alone;
 	return c == &left_alone ? NULL : c;
 }
 

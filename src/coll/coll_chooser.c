@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-	PERIOD = 128, /* calls until ways are tried again, four times as many after each */
+	PERIOD = 128, /* calls until ways are tried a third time, four times as many after each */
 	LONGEST = 1 << 15,
 };
 
@@ -49,12 +49,14 @@ static void plan(struct coll_chooser *c)
 {
 	uint32_t n = how_many_to_try(c), period = PERIOD;
 
-	for (uint32_t i = 1; i < c->agreed && period < LONGEST; i++)
+	for (uint32_t i = 2; i < c->agreed && period < LONGEST; i++)
 		period *= 4;
 	c->calls = 0;
 	/* With one way only there is nothing to find out. */
 	c->trying = n > 1 ? n * COLL_TRIES : 0;
-	c->until = c->agreed ? period + c->trying : c->trying;
+	/* The second time follows at once: of ways that are close, a few tries tell little, and the
+	 * first of all may have met memory and connections that nobody had used before. */
+	c->until = c->agreed > 1 ? period + c->trying : c->trying;
 }
 
 void coll_chooser_init(struct coll_chooser *c, unsigned int allowed, const struct coll_cost *cost,
@@ -85,15 +87,21 @@ static uint32_t first_of_round(const struct coll_chooser *c, uint32_t round)
 	return ((c->agreed * COLL_TRIES + round + 1) * UINT32_C(2654435761)) >> 16;
 }
 
+static bool is_try(const struct coll_chooser *c)
+{
+	return c->trying && c->calls >= c->until - c->trying;
+}
+
 /* Tries take turns, so that all ways meet the same weather, and come at the end of a period: until
  * then what is best is used. */
 enum coll_variant coll_chooser_next(const struct coll_chooser *c)
 {
-	uint32_t quiet = c->until - c->trying, turn, n = how_many_to_try(c);
+	uint32_t turn, n;
 
-	if (!c->trying || c->calls < quiet)
+	if (!is_try(c))
 		return c->best;
-	turn = c->calls - quiet;
+	n = how_many_to_try(c);
+	turn = c->calls - (c->until - c->trying);
 	turn = (turn % n + first_of_round(c, turn / n) % n) % n;
 	for (int v = 0; v < COLL_VARIANTS; v++)
 		if (to_try(c, &c->way[v]) && turn-- == 0)
@@ -107,12 +115,20 @@ void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns, u
 	struct coll_tried *w = &c->way[v];
 
 	/* Only tries count: what was measured in between met other weather. */
-	if (c->trying && c->calls >= c->until - c->trying && w->count < COLL_TRIES) {
+	if (is_try(c) && w->count < COLL_TRIES) {
 		w->kind[w->count] = kind;
 		w->last[w->count] = last;
 		w->own[w->count++] = ns;
 	}
 	c->calls++;
+}
+
+bool coll_chooser_pass(struct coll_chooser *c)
+{
+	if (is_try(c))
+		return false;
+	c->calls++;
+	return true;
 }
 
 bool coll_chooser_due(const struct coll_chooser *c)
@@ -140,12 +156,11 @@ void coll_chooser_correct(struct coll_chooser *c, double offset,
 		struct coll_tried *w = &c->way[v];
 
 		for (uint32_t i = 0; i < w->count; i++) {
-			double ns = w->own[i] + w->last[i] + offset -
-				    latest[(uint32_t)v * COLL_TRIES + i];
-
-			/* Who hears of the end before all have come has a clock that is wrong. */
+			/* Below 0 on a rank whose clock is thought to be behind: what counts is
+			 * the mean of all, to which a clock that is wrong matters least so. */
 			if (w->last[i] > 0)
-				w->own[i] = ns > 1 ? ns : 1;
+				w->own[i] +=
+					w->last[i] + offset - latest[(uint32_t)v * COLL_TRIES + i];
 		}
 	}
 }
@@ -236,9 +251,11 @@ void coll_chooser_agree(struct coll_chooser *c, const double ns[COLL_VARIANTS])
 
 	for (int v = 0; v < COLL_VARIANTS; v++) {
 		struct coll_tried *w = &c->way[v];
+		double now = fmax(ns[v], 1);
 
-		if (w->candidate && ns[v] > 0 && isfinite(ns[v]))
-			w->agreed = ns[v];
+		/* 0: it was not tried. */
+		if (w->candidate && ns[v] != 0 && isfinite(ns[v]))
+			w->agreed = c->agreed == 1 && w->agreed > 0 ? (w->agreed + now) / 2 : now;
 		w->count = 0;
 	}
 	best = fastest(c);

@@ -45,6 +45,7 @@ struct coll_advert {
 
 struct coll_stats {
 	uint64_t calls, bytes, ns;
+	uint64_t passed; /* to the MPI without a look at the clock; not in the others */
 };
 
 struct coll_comm {
@@ -226,6 +227,7 @@ enum coll_wait_for {
 	COLL_FOR_NET = 1, /* for what arrives, or for writes to finish */
 	COLL_FOR_SHM = 2, /* for flags of shared memory */
 	COLL_FOR_FAR = 4, /* for what another process receives there, and may not tell us of */
+	COLL_FOR_MPI = 8, /* for a request of the MPI's */
 };
 
 struct coll_wait {

@@ -103,6 +103,8 @@ enum coll_variant coll_chooser_next(const struct coll_chooser *c);
  * on this host; or since this rank's own, with 0. */
 void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns, uint32_t kind,
 		       double last);
+/* Instead: whether the call is no try, and then counted. */
+bool coll_chooser_pass(struct coll_chooser *c);
 bool coll_chooser_due(const struct coll_chooser *c);
 /* Hosts know only of their own arrivals, and who came early elsewhere has waited for the last of
  * all. Last arrivals on this host, of every try, by a common clock, which is `offset` ahead of

@@ -1,6 +1,7 @@
 #include "coll_type.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 
 #define DEPTH 8
@@ -68,16 +69,38 @@ static bool in_order(MPI_Datatype mpi, int depth)
 	return yes;
 }
 
+/* What most programs send, without asking: after a computation that has used all of the caches,
+ * four questions to the MPI take some microseconds. */
+static size_t known_size(MPI_Datatype mpi)
+{
+	if (mpi == MPI_BYTE || mpi == MPI_CHAR || mpi == MPI_UNSIGNED_CHAR)
+		return 1;
+	if (mpi == MPI_INT || mpi == MPI_UNSIGNED)
+		return sizeof(int);
+	if (mpi == MPI_LONG || mpi == MPI_UNSIGNED_LONG)
+		return sizeof(long);
+	if (mpi == MPI_FLOAT)
+		return sizeof(float);
+	if (mpi == MPI_DOUBLE)
+		return sizeof(double);
+	if (mpi == MPI_INT64_T || mpi == MPI_UINT64_T)
+		return sizeof(int64_t);
+	return 0;
+}
+
 int coll_type_of(MPI_Datatype mpi, struct coll_type *t)
 {
 	MPI_Aint lb, true_lb, true_extent;
 	MPI_Count size;
 
+	*t = (struct coll_type){.mpi = mpi, .size = known_size(mpi), .plain = true};
+	t->extent = (MPI_Aint)t->size;
+	if (t->size)
+		return 0;
 	if (mpi == MPI_DATATYPE_NULL || PMPI_Type_size_x(mpi, &size) || size < 0 ||
 	    PMPI_Type_get_extent(mpi, &lb, &t->extent) ||
 	    PMPI_Type_get_true_extent(mpi, &true_lb, &true_extent))
 		return -EINVAL;
-	t->mpi = mpi;
 	t->size = (size_t)size;
 	t->plain = !size || (t->extent == size && true_extent == size && !lb && !true_lb &&
 			     in_order(mpi, DEPTH));

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "util_clock.h"
 
@@ -21,15 +22,17 @@
 #define NAP_SHM   UTIL_NS_PER_MS        /* woken earlier by a flag */
 #define NAP_BOTH  (50 * UTIL_NS_PER_US) /* not woken by the network */
 #define NAP_FAR   (200 * UTIL_NS_PER_US)
+#define NAP_MPI   (20 * UTIL_NS_PER_US) /* woken by nothing */
 #define ASK_EVERY (500 * UTIL_NS_PER_MS)
 #define ASK_ALL   8 /* every so many times */
 #define TAG       0x6ef7
 
-static void mpi_turn(struct coll_comm *c)
+static void mpi_turn(struct coll_comm *c, const struct coll_wait *w)
 {
 	int flag;
 
-	PMPI_Iprobe(MPI_ANY_SOURCE, TAG, c->priv, &flag, MPI_STATUS_IGNORE);
+	if (!(w->what & COLL_FOR_MPI)) /* who waits for it asks it all the time */
+		PMPI_Iprobe(MPI_ANY_SOURCE, TAG, c->priv, &flag, MPI_STATUS_IGNORE);
 }
 
 /* ---- whether they are there ---- */
@@ -119,8 +122,13 @@ void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what)
 /* Returns how much has happened. */
 static int nap(struct coll_comm *c, const struct coll_wait *w)
 {
+	static const struct timespec moment = {.tv_nsec = NAP_MPI};
 	uint64_t ns = NAP_SHM;
 
+	if (w->what & COLL_FOR_MPI) {
+		nanosleep(&moment, NULL);
+		return 0;
+	}
 	if (!(w->what & COLL_FOR_SHM))
 		return coll_net_nap();
 	if (w->what & (COLL_FOR_NET | COLL_FOR_FAR))
@@ -183,14 +191,14 @@ int coll_wait(struct coll_comm *c, struct coll_wait *w)
 		w->since = 0;
 	} else if (awake(w)) {
 		if (++w->idle % MPI_EVERY == 0)
-			mpi_turn(c);
+			mpi_turn(c, w);
 		sched_yield();
 	} else {
 		check(c, w);
 		if (nap(c, w))
 			w->since = 0;
 		else
-			mpi_turn(c);
+			mpi_turn(c, w);
 	}
 	return 0;
 }
@@ -200,7 +208,7 @@ int coll_wait_mpi(struct coll_comm *c, MPI_Request *req)
 	struct coll_wait w;
 	int done = 0, ret;
 
-	coll_wait_begin(c, &w, COLL_FOR_NET);
+	coll_wait_begin(c, &w, COLL_FOR_NET | COLL_FOR_MPI);
 	do {
 		ret = PMPI_Test(req, &done, MPI_STATUS_IGNORE) ? -EIO : 0;
 		if (!ret && !done)

@@ -353,18 +353,77 @@ static void test_last_of_all(void **state)
 		assert_true(ns[COLL_MPI] > 299 && ns[COLL_MPI] < 301);
 		assert_true(ns[COLL_PAP_DIRECT] > 99 && ns[COLL_PAP_DIRECT] < 101);
 	}
-	/* A clock that is wrong makes no negative times. */
+	/* A clock that is wrong makes no negative times of what all have agreed on. */
 	for (int i = 0; i < COLL_ALL_TRIES; i++)
 		last[0][i] = 2e15;
 	coll_chooser_correct(&c[0], 0, last[0]);
 	coll_chooser_report(&c[0], ns);
-	assert_true(ns[COLL_MPI] == 1 && ns[COLL_PAP_DIRECT] == 1);
+	coll_chooser_agree(&c[0], ns);
+	assert_true(c[0].way[COLL_MPI].agreed == 1 && c[0].way[COLL_PAP_DIRECT].agreed == 1);
+}
+
+/* A host whose clock is thought to be 200 us ahead of what it is: the mean of all has a part of
+ * that, and not less for those who would have had a time below 0. */
+static void test_wrong_clock(void **state)
+{
+	enum { HOSTS = 4 };
+	static const double took = 100e3, wrong[HOSTS] = {0, 0, 0, 200e3};
+	struct coll_shape shape = {.ranks = HOSTS, .hosts = HOSTS, .per_host = 1};
+	double last[HOSTS][COLL_ALL_TRIES], ns[COLL_VARIANTS], mean = 0;
+	struct coll_chooser c[HOSTS];
+
+	(void)state;
+	for (int h = 0; h < HOSTS; h++)
+		coll_chooser_init(&c[h], 1u << COLL_MPI | 1u << COLL_PAP_DIRECT, &coll_cost_typical,
+				  &shape, COLL_ALLTOALL, 64);
+	/* All come at once, so the last one is that host. */
+	for (uint32_t call = 0; !coll_chooser_due(&c[0]); call++)
+		for (int h = 0; h < HOSTS; h++)
+			coll_chooser_note(&c[h], coll_chooser_next(&c[h]), took, 0,
+					  1e15 + call * 1e6);
+	for (int h = 0; h < HOSTS; h++)
+		coll_chooser_lasts(&c[h], wrong[h], last[h]);
+	for (int h = 0; h < HOSTS; h++) {
+		coll_chooser_correct(&c[h], wrong[h], last[HOSTS - 1]);
+		coll_chooser_report(&c[h], ns);
+		mean += ns[COLL_MPI] / HOSTS;
+	}
+	assert_true(fabs(mean - (took - 150e3)) < 1);
+}
+
+/* Two that are near each other are tried once more, at once, and what is known is the mean. */
+static void test_tries_twice(void **state)
+{
+	struct coll_shape shape = {.ranks = 4, .hosts = 2, .per_host = 2};
+	double first[COLL_VARIANTS] = {0}, second[COLL_VARIANTS] = {0};
+	struct coll_chooser c;
+	int calls = 0;
+
+	(void)state;
+	first[COLL_MPI] = 100;
+	first[COLL_PAP_DIRECT] = 80;
+	second[COLL_MPI] = 100;
+	second[COLL_PAP_DIRECT] = 140;
+	coll_chooser_init(&c, 1u << COLL_MPI | 1u << COLL_PAP_DIRECT, &coll_cost_typical, &shape,
+			  COLL_ALLTOALL, 64);
+	for (; !coll_chooser_due(&c); calls++)
+		coll_chooser_note(&c, coll_chooser_next(&c), 1, 0, 0);
+	coll_chooser_agree(&c, first);
+	assert_int_equal(c.best, COLL_PAP_DIRECT);
+	for (; !coll_chooser_due(&c); calls++)
+		coll_chooser_note(&c, coll_chooser_next(&c), 1, 0, 0);
+	assert_int_equal(calls, 4 * COLL_TRIES);
+	coll_chooser_agree(&c, second);
+	assert_true(c.way[COLL_PAP_DIRECT].agreed == 110);
+	assert_int_equal(c.best, COLL_MPI);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_of_all),
+		cmocka_unit_test(test_wrong_clock),
+		cmocka_unit_test(test_tries_twice),
 		cmocka_unit_test(test_predictions_are_sane),
 		cmocka_unit_test(test_every_operation_has_two_ways),
 		cmocka_unit_test(test_known_orders),
