@@ -40,7 +40,7 @@ Parts (all, if none is named), with minutes per round:
   made       what it is made of at MIF 32: awareness, shared memory, copies, each switched off (7)
   fft        the Fourier transform of examples/fft.c, 4, 8 and 16 processes: table 1 (4)
   others     MPI_Allgather, MPI_Bcast, MPI_Allreduce, MPI_Reduce_scatter and MPI_Barrier, MIF 1 and 32 (5)
-  allreduce  MPI_Allreduce on 24 hosts of a fat tree, in the tree's order and shuffled (2)
+  allreduce  MPI_Allreduce on 24 hosts of a fat tree, in the tree's order and shuffled (3)
 
 Options:
   -r N           rounds (3)
@@ -258,7 +258,7 @@ part_allreduce() {
 		more=(--order routing)
 		[ "$label" = 'in order' ] || more=(--order "random:$SEED")
 		# All at once (-d 0): what is left is the operation.
-		measure allreduce "$(pick 20 8)" "$(chosen 'auto tree')" 24 --op allreduce \
+		measure allreduce "$(pick 40 8)" "$(chosen 'auto tree')" 24 --op allreduce \
 			-m "$(pick 8,8K,256K 8K)" --mif 1 -d 0 -i "$(pick 60 10)"
 	done
 	more=()

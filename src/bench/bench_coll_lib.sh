@@ -92,7 +92,7 @@ rows() {
 # measure NAME SECONDS "WAY ..." RANKS OPTIONS: all MPIs, all places, all rounds; the first of a part
 # begins $raw.
 measure() {
-	local name=$1 seconds=$2 list=$3 n=$4 op=alltoall place mpi way own patience
+	local name=$1 seconds=$2 list=$3 n=$4 op=alltoall place mpi way own patience spare=$limit limit
 	shift 4
 	[[ " $* " =~ \ --op\ ([a-z]*) ]] && op=${BASH_REMATCH[1]}
 	if [ "$name" != "$measured" ]; then
@@ -106,6 +106,7 @@ measure() {
 				# It spins, and where processes share cores a call takes tens of milliseconds.
 				patience=1
 				[ "$mpi $place" != 'mpich host' ] || patience=4
+				limit=$((spare + patience * seconds))
 				for way in $(has_library "$mpi" && echo "$list" || echo own); do
 					own=(--own)
 					[ "$way" != own ] || own=()

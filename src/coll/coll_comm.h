@@ -234,6 +234,7 @@ struct coll_wait {
 	int what;
 	uint32_t idle;
 	uint64_t since; /* when nothing began to happen; 0: something has */
+	bool wanted;    /* the core that we have given up, by others */
 	uint32_t seen;  /* events of shared memory before what is waited for was looked at */
 	uint64_t check;
 	uint32_t checks;

@@ -1,7 +1,9 @@
 /* Waiting. Ranks often share cores, and whoever is waited for may need the one that we are on: so
  * it is given up at once, and after a short while we sleep until we are woken. The short while is a
  * matter of time, not of how often the core was given up: where many wait, each time takes as long
- * as all the others want, and whoever is in that round when its data comes has its turn last.
+ * as all the others want, and whoever is in that round when its data comes has its turn last. Who
+ * always has the core back at once keeps nobody from it, and is awake for longer: to be woken takes
+ * more than most of what is done here.
  *
  * MPI promises that messages move while a rank is inside any MPI call, also if that is this
  * library's: somebody may have to finish a send to us before it can come to the collective. So the
@@ -17,7 +19,9 @@
 
 #include "util_clock.h"
 
-#define AWAKE_NS  (50 * UTIL_NS_PER_US) /* before the first nap */
+#define AWAKE_NS  (50 * UTIL_NS_PER_US) /* before the first nap, ... */
+#define ALONE_NS  UTIL_NS_PER_MS        /* ... if nobody else wanted the core meanwhile */
+#define QUICK_NS  (20 * UTIL_NS_PER_US) /* to come back to who gives up a core nobody wants */
 #define MPI_EVERY 16                    /* turns */
 #define NAP_SHM   UTIL_NS_PER_MS        /* woken earlier by a flag */
 #define NAP_BOTH  (50 * UTIL_NS_PER_US) /* not woken by the network */
@@ -112,6 +116,7 @@ void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what)
 	w->what = c->net ? what : what & ~COLL_FOR_NET;
 	w->idle = 0;
 	w->since = 0;
+	w->wanted = false;
 	w->check = 0;
 	w->checks = 0;
 	w->missing = NULL;
@@ -162,7 +167,16 @@ static bool awake(struct coll_wait *w)
 
 	if (!w->since)
 		w->since = now;
-	return now - w->since < AWAKE_NS;
+	return now - w->since < (w->wanted ? AWAKE_NS : ALONE_NS);
+}
+
+static void yield_core(struct coll_wait *w)
+{
+	uint64_t from = util_now_ns();
+
+	sched_yield();
+	if (util_now_ns() - from > QUICK_NS)
+		w->wanted = true;
 }
 
 /* Also of who waits for shared memory only: others may wait for what it has written. */
@@ -192,7 +206,7 @@ int coll_wait(struct coll_comm *c, struct coll_wait *w)
 	} else if (awake(w)) {
 		if (++w->idle % MPI_EVERY == 0)
 			mpi_turn(c, w);
-		sched_yield();
+		yield_core(w);
 	} else {
 		check(c, w);
 		if (nap(c, w))
