@@ -103,9 +103,12 @@ measure() {
 	for ((round = 1; round <= rounds; round++)); do
 		for mpi in $mpis; do
 			for place in $places; do
-				# It spins, and where processes share cores a call takes tens of milliseconds.
-				patience=1
-				[ "$mpi $place" != 'mpich host' ] || patience=4
+				# MPICH spins, and where processes share cores a call takes tens of milliseconds.
+				case $mpi-$place in
+				mpich-host) patience=4 ;;
+				mpich-*) patience=2 ;;
+				*) patience=1 ;;
+				esac
 				limit=$((spare + patience * seconds))
 				for way in $(has_library "$mpi" && echo "$list" || echo own); do
 					own=(--own)

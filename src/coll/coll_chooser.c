@@ -7,10 +7,13 @@
 enum {
 	PERIOD = 128, /* calls until ways are tried a third time, four times as many after each */
 	LONGEST = 1 << 15,
+	LONG = 16 << 10, /* bytes from which on a program may have few calls, and each takes long */
+	LONG_TRIES = 3,
 };
 
 #define FAR   8.0 /* times the best that is predicted: not tried. Predictions are rough */
 #define NEAR  2.0 /* times the best that was measured: tried again */
+#define SHORT 1e6 /* ns of the best that was measured: tried again at once */
 #define NOISE 0.9 /* of what is used now: better than that, and it is left */
 
 /* The shortest time, predicted or measured. */
@@ -53,10 +56,14 @@ static void plan(struct coll_chooser *c)
 		period *= 4;
 	c->calls = 0;
 	/* With one way only there is nothing to find out. */
-	c->trying = n > 1 ? n * COLL_TRIES : 0;
-	/* The second time follows at once: of ways that are close, a few tries tell little, and the
-	 * first of all may have met memory and connections that nobody had used before. */
-	c->until = c->agreed > 1 ? period + c->trying : c->trying;
+	c->trying = n > 1 ? n * c->tries : 0;
+	/* The second time follows at once if that costs little: of ways that are close, a few tries
+	 * tell little, and the first of all may have met memory and connections that nobody had
+	 * used before. */
+	if (c->agreed > 1 || (c->agreed && best_of(c, true) > SHORT))
+		c->until = period + c->trying;
+	else
+		c->until = c->trying;
 }
 
 void coll_chooser_init(struct coll_chooser *c, unsigned int allowed, const struct coll_cost *cost,
@@ -66,6 +73,7 @@ void coll_chooser_init(struct coll_chooser *c, unsigned int allowed, const struc
 
 	memset(c, 0, sizeof(*c));
 	c->best = COLL_MPI;
+	c->tries = bytes < LONG ? COLL_TRIES : LONG_TRIES;
 	for (int v = 0; v < COLL_VARIANTS; v++) {
 		c->way[v].predicted =
 			coll_model_predict(cost, shape, op, (enum coll_variant)v, bytes);
@@ -84,7 +92,7 @@ void coll_chooser_init(struct coll_chooser *c, unsigned int allowed, const struc
  * done in one way. */
 static uint32_t first_of_round(const struct coll_chooser *c, uint32_t round)
 {
-	return ((c->agreed * COLL_TRIES + round + 1) * UINT32_C(2654435761)) >> 16;
+	return ((c->agreed * c->tries + round + 1) * UINT32_C(2654435761)) >> 16;
 }
 
 static bool is_try(const struct coll_chooser *c)
@@ -115,7 +123,7 @@ void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns, u
 	struct coll_tried *w = &c->way[v];
 
 	/* Only tries count: what was measured in between met other weather. */
-	if (is_try(c) && w->count < COLL_TRIES) {
+	if (is_try(c) && w->count < c->tries) {
 		w->kind[w->count] = kind;
 		w->last[w->count] = last;
 		w->own[w->count++] = ns;
@@ -255,7 +263,7 @@ void coll_chooser_agree(struct coll_chooser *c, const double ns[COLL_VARIANTS])
 
 		/* 0: it was not tried. */
 		if (w->candidate && ns[v] != 0 && isfinite(ns[v]))
-			w->agreed = c->agreed == 1 && w->agreed > 0 ? (w->agreed + now) / 2 : now;
+			w->agreed = w->agreed > 0 ? (w->agreed + now) / 2 : now;
 		w->count = 0;
 	}
 	best = fastest(c);

@@ -70,8 +70,8 @@ uint64_t coll_model_class_end(uint32_t class);
 
 /* ---- the choice ---- */
 
-/* How often a way is tried before all agree. Their median counts: now and then one meets the
- * scheduler. */
+/* How often a way is tried at most before all agree. Their median counts: now and then one meets
+ * the scheduler. */
 #define COLL_TRIES 5
 
 /* What a chooser knows of a way. */
@@ -88,6 +88,7 @@ struct coll_tried {
 struct coll_chooser {
 	struct coll_tried way[COLL_VARIANTS];
 	enum coll_variant best;
+	uint32_t tries;   /* of each way, before all agree */
 	uint32_t calls;   /* since all agreed last */
 	uint32_t trying;  /* so many of these are for trying */
 	uint32_t until;   /* so many until all agree again */

@@ -391,6 +391,29 @@ static void test_wrong_clock(void **state)
 	assert_true(fabs(mean - (took - 150e3)) < 1);
 }
 
+/* Of long messages there may be few. */
+static void test_long_ones_are_tried_less(void **state)
+{
+	struct coll_shape shape = {.ranks = 4, .hosts = 2, .per_host = 2};
+	double first[COLL_VARIANTS] = {0};
+	struct coll_chooser c;
+	int calls = 0;
+
+	(void)state;
+	first[COLL_MPI] = 5e6;
+	first[COLL_PAP_DIRECT] = 4e6;
+	coll_chooser_init(&c, 1u << COLL_MPI | 1u << COLL_PAP_DIRECT, &coll_cost_typical, &shape,
+			  COLL_ALLTOALL, 64 << 10);
+	for (; !coll_chooser_due(&c); calls++)
+		coll_chooser_note(&c, coll_chooser_next(&c), 1, 0, 0);
+	assert_int_equal(calls, 6);
+	coll_chooser_agree(&c, first);
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(coll_chooser_next(&c), COLL_PAP_DIRECT);
+		coll_chooser_note(&c, COLL_PAP_DIRECT, 1, 0, 0);
+	}
+}
+
 /* Two that are near each other are tried once more, at once, and what is known is the mean. */
 static void test_tries_twice(void **state)
 {
@@ -424,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_last_of_all),
 		cmocka_unit_test(test_wrong_clock),
 		cmocka_unit_test(test_tries_twice),
+		cmocka_unit_test(test_long_ones_are_tried_less),
 		cmocka_unit_test(test_predictions_are_sane),
 		cmocka_unit_test(test_every_operation_has_two_ways),
 		cmocka_unit_test(test_known_orders),
