@@ -170,11 +170,16 @@ static bool wrong(enum coll_op op, const struct coll_alltoall_args *args, int si
 	return args->recvcount < 0 || (!in_place && args->sendcount < 0);
 }
 
+static bool fits(const struct coll_alltoall *a, const struct coll_blocks *b)
+{
+	return coll_type_fits(&b->type) || !bytes_of(a, b);
+}
+
 /* Lengths of MPI_Alltoallv are not known to all: only this rank's types are looked at. */
 static bool too_long(enum coll_op op, const struct coll_alltoall *a)
 {
 	if (op == COLL_ALLTOALLV)
-		return !coll_type_fits(&a->send.type) || !coll_type_fits(&a->recv.type);
+		return !fits(a, &a->send) || !fits(a, &a->recv);
 	return coll_block_len(&a->recv, 0) > COLL_BLOCK_MAX;
 }
 
@@ -221,6 +226,10 @@ bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *
 	if (!c || wrong(op, args, (int)c->size) || fill(&a, args))
 		return false;
 	v = c->variant[op];
+	if (coll_comm_broken(c)) {
+		*ret = coll_comm_error(args->comm, atomic_load(&c->err));
+		return true;
+	}
 	if (v == COLL_MPI || too_long(op, &a))
 		return false;
 	*ret = MPI_SUCCESS;
@@ -230,7 +239,7 @@ bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *
 	if (v == COLL_AUTO)
 		return best(&a, op, args, ret);
 	start = util_now_ns();
-	if (atomic_load(&c->err) || go(&a, v))
+	if (go(&a, v))
 		*ret = coll_comm_error(args->comm, atomic_load(&c->err));
 	else
 		count(&a, op, v, util_now_ns() - start);

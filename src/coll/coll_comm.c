@@ -235,6 +235,14 @@ static void tell(struct coll_comm *c, uint32_t rank, uint64_t until)
 		;
 }
 
+bool coll_comm_broken(struct coll_comm *c)
+{
+	if (atomic_load_explicit(&c->shm.head->broken, memory_order_relaxed) &&
+	    !atomic_load(&c->err))
+		atomic_store(&c->err, -ECONNABORTED);
+	return atomic_load_explicit(&c->err, memory_order_relaxed);
+}
+
 /* One of a host tells all of the others'. */
 void coll_tell_broken(struct coll_comm *c)
 {

@@ -104,6 +104,9 @@ struct coll_comm *coll_comm_of(MPI_Comm comm);
 /* An error of a collective, by which the communicator is broken: tells the others, and returns what
  * the MPI call is to return. */
 int coll_comm_error(MPI_Comm comm, int err);
+/* Whether an earlier call has failed, here or elsewhere: nothing can be done any more, by the MPI
+ * neither, which might wait for ever for who is gone. */
+bool coll_comm_broken(struct coll_comm *c);
 /* At the end of MPI. */
 void coll_comm_end_all(void);
 
@@ -139,10 +142,13 @@ static inline uint64_t coll_end_at(const struct coll_comm *c)
 	return 2 * (uint64_t)c->size * (c->slot + sizeof(struct coll_advert));
 }
 
-/* A new call: its number. */
+/* A new call: its number. Never 0, which flags are before they are ever set; two calls that follow
+ * each other are in different banks. */
 static inline uint32_t coll_begin(struct coll_comm *c)
 {
-	return ++c->call;
+	if (!++c->call)
+		c->call = 2;
+	return c->call;
 }
 
 /* Our slot for what `src` sends in this call. */
@@ -235,6 +241,7 @@ struct coll_wait {
 	uint32_t idle;
 	uint64_t since; /* when nothing began to happen; 0: something has */
 	bool wanted;    /* the core that we have given up, by others */
+	uint64_t nap;   /* ns of the next one, while the MPI is waited for */
 	uint32_t seen;  /* events of shared memory before what is waited for was looked at */
 	uint64_t check;
 	uint32_t checks;

@@ -1,8 +1,8 @@
 /* The names that Fortran programs call, where they do not lead to the C ones by themselves.
  *
- * MPICH's Fortran calls MPI_..., which is ours. Open MPI's calls PMPI_..., so its own names are
- * taken, too: those of mpif.h and of the module mpi as compilers spell them, and the one that the
- * module mpi_f08 calls. Addresses stand for MPI_IN_PLACE and MPI_BOTTOM there.
+ * MPICH's Fortran calls MPI_..., which is ours, but once. Open MPI's calls PMPI_..., so its own
+ * names are taken, too: those of mpif.h and of the module mpi as compilers spell them, and the one
+ * that the module mpi_f08 calls. Addresses stand for MPI_IN_PLACE and MPI_BOTTOM there.
  */
 #include <mpi.h>
 
@@ -107,6 +107,30 @@ NAMES(reduce_scatter, REDUCE_SCATTER,
 {
 	int ret = MPI_Reduce_scatter(address(sendbuf), address(recvbuf), counts,
 				     PMPI_Type_f2c(*type), PMPI_Op_f2c(*op), PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
+NAMES(reduce_scatter_block, REDUCE_SCATTER_BLOCK,
+      (void *sendbuf, void *recvbuf, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
+       MPI_Fint *ierr))
+{
+	int ret = MPI_Reduce_scatter_block(address(sendbuf), address(recvbuf), *count,
+					   PMPI_Type_f2c(*type), PMPI_Op_f2c(*op),
+					   PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
+#else
+
+/* Its module mpi_f08 calls PMPI_ where there are no buffers. A communicator is its number there. */
+__attribute__((visibility("default"))) void mpi_barrier_f08_(const MPI_Fint *comm, MPI_Fint *ierr);
+void mpi_barrier_f08_(const MPI_Fint *comm, MPI_Fint *ierr)
+{
+	int ret = MPI_Barrier(PMPI_Comm_f2c(*comm));
 
 	if (ierr)
 		*ierr = ret;

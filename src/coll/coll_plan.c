@@ -12,6 +12,29 @@
 
 enum { TURNS = 16 }; /* of a measurement */
 
+/* Something that all ranks do by the MPI. If one of them is gone, the communicator is broken, and
+ * what was begun remains so, with its memory. */
+static int all_of(struct coll_comm *c, MPI_Request *req)
+{
+	int ret = coll_wait_mpi(c, req), none = 0;
+
+	if (ret)
+		atomic_compare_exchange_strong(&c->err, &none, ret);
+	return ret;
+}
+
+/* Whether all are. */
+static bool all_ok(struct coll_comm *c, bool ok)
+{
+	struct coll_plan *p = c->plan;
+	MPI_Request req;
+
+	p->ok = ok;
+	p->all_ok = 0;
+	return !PMPI_Iallreduce(&p->ok, &p->all_ok, 1, MPI_INT, MPI_MIN, c->priv, &req) &&
+	       !all_of(c, &req) && p->all_ok;
+}
+
 /* ---- what things take ---- */
 
 /* There and back between the first two hosts, a few times. The shortest: whatever was longer was
@@ -82,6 +105,7 @@ static int measure_net(struct coll_comm *c, struct coll_cost *cost)
  * a call that all are in. */
 static int measure(struct coll_comm *c, struct coll_cost *cost)
 {
+	MPI_Request req;
 	bool part = c->hosts > 1 && c->host < 2 && coll_is_master(c);
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	double *a = calloc(c->vector, 2);
@@ -91,8 +115,8 @@ static int measure(struct coll_comm *c, struct coll_cost *cost)
 	cost->cores = cores > 0 ? (uint32_t)cores : 1;
 	if (part)
 		ret = measure_net(c, cost);
-	else if (c->hosts > 1)
-		c->call += 2;
+	else if (c->hosts > 1 && coll_begin(c))
+		coll_begin(c); /* two calls of theirs */
 	if (a && !c->rank) {
 		uint8_t *x = (uint8_t *)a, *y = x + c->vector;
 
@@ -100,9 +124,9 @@ static int measure(struct coll_comm *c, struct coll_cost *cost)
 		cost->add = time_of_adding(x, y, c->vector);
 	}
 	free(a);
-	if (PMPI_Bcast(cost, sizeof(*cost), MPI_BYTE, 0, c->priv))
-		ret = -EIO;
-	return ret;
+	if (PMPI_Ibcast(cost, sizeof(*cost), MPI_BYTE, 0, c->priv, &req))
+		return -EIO;
+	return all_of(c, &req) ? -EIO : ret;
 }
 
 /* ---- places ---- */
@@ -110,16 +134,21 @@ static int measure(struct coll_comm *c, struct coll_cost *cost)
 /* Hosts' places, if all of them are known. */
 static int make_tree(struct coll_comm *c, struct coll_plan *p)
 {
-	struct coll_found mine = {0}, *all = calloc(c->size, sizeof(*all));
+	struct coll_found *all = calloc(c->size, sizeof(*all));
 	struct coll_place *places = calloc(c->hosts, sizeof(*places));
+	MPI_Request req;
 	uint32_t levels;
-	int ret = -ENOMEM, ok = all && places, every = 0;
+	int ret = -ENOMEM;
 
-	coll_place_find(&mine);
-	if (PMPI_Allreduce(&ok, &every, 1, MPI_INT, MPI_MIN, c->priv) || !every)
+	if (!all_ok(c, all && places))
 		goto out;
-	if (PMPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(mine), MPI_BYTE, c->priv))
+	coll_place_find(&all[c->rank]);
+	if (PMPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, sizeof(*all), MPI_BYTE,
+			    c->priv, &req))
 		goto out;
+	ret = all_of(c, &req);
+	if (ret)
+		goto lost;
 	levels = all[coll_master(c, 0)].levels;
 	for (uint32_t h = 0; h < c->hosts; h++) {
 		const struct coll_found *f = &all[coll_master(c, h)];
@@ -133,6 +162,7 @@ static int make_tree(struct coll_comm *c, struct coll_plan *p)
 	ret = coll_tree_make(&p->tree, c->hosts, p->levels ? places : NULL, p->levels);
 out:
 	free(all);
+lost:
 	free(places);
 	return ret;
 }
@@ -142,20 +172,21 @@ out:
 static void make(struct coll_comm *c)
 {
 	struct coll_plan *p = calloc(1, sizeof(*p));
-	int ret, ok, all = 0;
+	int ret;
 
 	if (!p)
 		abort(); /* the others are on their way into the exchange */
 	c->plan = p;
 	ret = make_tree(c, p);
 	/* Whoever fails in the middle of it has broken the communicator, which others notice. */
-	ok = !measure(c, &p->cost) && !ret;
+	if (!atomic_load(&c->err) && measure(c, &p->cost))
+		ret = -EIO;
 	p->shape = (struct coll_shape){.ranks = c->size, .hosts = c->hosts};
 	for (uint32_t h = 0; h < c->hosts; h++)
 		if (coll_host_size(c, h) > p->shape.per_host)
 			p->shape.per_host = coll_host_size(c, h);
 	p->dissem = coll_dissem_best(c->hosts, p->cost.o, p->cost.L);
-	p->usable = !PMPI_Allreduce(&ok, &all, 1, MPI_INT, MPI_MIN, c->priv) && all;
+	p->usable = !atomic_load(&c->err) && all_ok(c, !ret);
 }
 
 static bool usable(struct coll_comm *c)
@@ -285,8 +316,11 @@ static void took(struct coll_comm *c, const struct coll_job *job, enum coll_vari
 		return;
 	coll_chooser_note(ch, v, ns > 1 ? ns : 1, coll_model_class(job->own),
 			  job->loose ? 0 : (double)now - ns);
-	if (coll_chooser_due(ch) && agree(c, ch, job) && !atomic_load(&c->err))
+	if (!coll_chooser_due(ch) || !agree(c, ch, job))
+		return;
+	if (!atomic_load(&c->err))
 		atomic_store(&c->err, -EIO);
+	coll_tell_broken(c);
 }
 
 /* Nothing is to be found out about a call of the MPI's own, as all ranks know: it is only counted,
@@ -320,8 +354,15 @@ bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *jo
 	enum coll_variant v = c->variant[job->op];
 	uint64_t began;
 
-	if (v == COLL_MPI || (v == COLL_AUTO && !job->can) || !usable(c))
+	if (coll_comm_broken(c))
+		goto broken;
+	if (v == COLL_MPI || (v == COLL_AUTO && !job->can))
 		return false;
+	if (!usable(c)) {
+		if (coll_comm_broken(c))
+			goto broken;
+		return false;
+	}
 	if (v == COLL_AUTO)
 		v = choose(c, job);
 	if (v == COLL_MPI && passes(c, job)) {
@@ -338,6 +379,9 @@ bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *jo
 	/* Also if the MPI complains: it may do so on some ranks only. */
 	if (v == COLL_MPI || *ret == MPI_SUCCESS)
 		took(c, job, v, began);
+	return true;
+broken:
+	*ret = coll_comm_error(comm, atomic_load(&c->err));
 	return true;
 }
 

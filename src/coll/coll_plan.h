@@ -24,6 +24,7 @@ struct coll_plan {
 	struct coll_chooser chooser[COLL_OPS][COLL_CLASSES];
 	bool used[COLL_OPS][COLL_CLASSES];
 	/* What all agree by; see coll_wait_mpi(). */
+	int ok, all_ok;
 	struct coll_clock clock;
 	double last[COLL_ALL_TRIES], latest[COLL_ALL_TRIES];
 	double own[COLL_VARIANTS + 1], all[COLL_VARIANTS + 1];

@@ -30,7 +30,14 @@ static bool how_made(MPI_Datatype mpi, struct made *m)
 #endif
 }
 
-/* The one that it repeats; to be freed, unless it is a named one. */
+/* Those that were asked for by precision and range are, too, though they have no name. */
+static bool predefined(const struct made *m)
+{
+	return m->combiner == MPI_COMBINER_NAMED || m->combiner == MPI_COMBINER_F90_REAL ||
+	       m->combiner == MPI_COMBINER_F90_COMPLEX || m->combiner == MPI_COMBINER_F90_INTEGER;
+}
+
+/* The one that it repeats; to be freed, unless it is a predefined one. */
 static bool repeated(MPI_Datatype mpi, const struct made *m, MPI_Datatype *inner)
 {
 	MPI_Aint a[1];
@@ -59,12 +66,12 @@ static bool in_order(MPI_Datatype mpi, int depth)
 
 	if (!how_made(mpi, &m))
 		return false;
-	if (m.combiner == MPI_COMBINER_NAMED)
+	if (predefined(&m))
 		return true;
 	if (!depth || !repeated(mpi, &m, &inner))
 		return false;
 	yes = in_order(inner, depth - 1);
-	if (how_made(inner, &m) && m.combiner != MPI_COMBINER_NAMED)
+	if (how_made(inner, &m) && !predefined(&m))
 		PMPI_Type_free(&inner);
 	return yes;
 }

@@ -26,7 +26,8 @@
 #define NAP_SHM   UTIL_NS_PER_MS        /* woken earlier by a flag */
 #define NAP_BOTH  (50 * UTIL_NS_PER_US) /* not woken by the network */
 #define NAP_FAR   (200 * UTIL_NS_PER_US)
-#define NAP_MPI   (20 * UTIL_NS_PER_US) /* woken by nothing */
+#define NAP_MPI   (20 * UTIL_NS_PER_US) /* woken by nothing; twice as long the next time, ... */
+#define NAP_MOST  UTIL_NS_PER_MS        /* ... up to that */
 #define ASK_EVERY (500 * UTIL_NS_PER_MS)
 #define ASK_ALL   8 /* every so many times */
 #define TAG       0x6ef7
@@ -117,6 +118,7 @@ void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what)
 	w->idle = 0;
 	w->since = 0;
 	w->wanted = false;
+	w->nap = NAP_MPI;
 	w->check = 0;
 	w->checks = 0;
 	w->missing = NULL;
@@ -125,12 +127,13 @@ void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what)
 }
 
 /* Returns how much has happened. */
-static int nap(struct coll_comm *c, const struct coll_wait *w)
+static int nap(struct coll_comm *c, struct coll_wait *w)
 {
-	static const struct timespec moment = {.tv_nsec = NAP_MPI};
+	struct timespec moment = {.tv_nsec = (long)w->nap};
 	uint64_t ns = NAP_SHM;
 
 	if (w->what & COLL_FOR_MPI) {
+		w->nap = 2 * w->nap < NAP_MOST ? 2 * w->nap : NAP_MOST;
 		nanosleep(&moment, NULL);
 		return 0;
 	}
@@ -193,10 +196,7 @@ int coll_wait(struct coll_comm *c, struct coll_wait *w)
 	if (!(w->what & COLL_FOR_NET) && has_to_help(c))
 		w->what |= COLL_FOR_NET;
 
-	if (atomic_load_explicit(&c->shm.head->broken, memory_order_relaxed) &&
-	    !atomic_load(&c->err))
-		atomic_store(&c->err, -ECONNABORTED);
-	if (atomic_load_explicit(&c->err, memory_order_relaxed))
+	if (coll_comm_broken(c))
 		return atomic_load(&c->err);
 	if (w->what & COLL_FOR_NET && coll_net_progress()) {
 		w->since = 0;

@@ -1,5 +1,6 @@
 /* Communicators that are freed, and those that are not, at the end: ranks of one have others in
- * different places of their tables, and must not wait for each other in these orders. And, with
+ * different places of their tables, and must not wait for each other in these orders. Types that
+ * are seldom seen. And, with
  * coll_noshm.so, those for which there is no shared memory: the MPI has them. */
 #include "mpi_test.h"
 
@@ -35,9 +36,51 @@ static void unlike(void)
 	alltoall(second);
 }
 
+/* A type of Fortran's kinds is predefined without being named: nobody may free it. */
+static void by_precision(void)
+{
+	MPI_Datatype real, two;
+	float out[128] = {0}, in[128];
+
+	for (int i = 0; i < 128; i++)
+		out[i] = (float)(mt.rank * 1000 + i);
+	for (int k = 0; k < 3; k++) {
+		MPI_Type_create_f90_real(6, MPI_UNDEFINED, &real);
+		MPI_Type_contiguous(2, real, &two);
+		MPI_Type_commit(&two);
+		MPI_Alltoall(out, 1, two, in, 1, two, MPI_COMM_WORLD);
+		for (int r = 0; r < mt.size && r < 64; r++)
+			CHECK(in[2 * r] == (float)(r * 1000 + 2 * mt.rank), "%f from %d",
+			      (double)in[2 * r], r);
+		MPI_Bcast(in, 1, two, 0, MPI_COMM_WORLD);
+		MPI_Type_free(&two);
+	}
+}
+
+/* One rank has nothing to send, in a type of 3 GB with gaps; the others have nothing in bytes. */
+static void nothing_of_much(void)
+{
+	int *none = mt_alloc((size_t)mt.size * sizeof(*none));
+	MPI_Datatype much, mine;
+	char x = 0, y = 0;
+
+	for (int i = 0; i < mt.size; i++)
+		none[i] = 0;
+	MPI_Type_vector(3, 1 << 30, (1 << 30) + 1, MPI_BYTE, &much);
+	MPI_Type_commit(&much);
+	mine = mt.rank ? MPI_BYTE : much;
+	for (int i = 0; i < 20; i++)
+		MPI_Alltoallv(&x, none, none, mine, &y, none, none, mine, MPI_COMM_WORLD);
+	CHECK(y == 0, "something came");
+	MPI_Type_free(&much);
+	mt_free(none);
+}
+
 int main(int argc, char **argv)
 {
 	mt_init(argc, argv, 1, MPI_THREAD_SINGLE);
+	mt_part("by precision", by_precision);
+	mt_part("nothing of much", nothing_of_much);
 	mt_part("unlike", unlike);
 	return mt_done();
 }

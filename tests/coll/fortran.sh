@@ -25,12 +25,24 @@ program coll
   if (any(a /= b)) error stop 2
   call MPI_Alltoallv(b, n, d, MPI_INTEGER, a, n, d, MPI_INTEGER, MPI_COMM_WORLD, ierr)
   if (any(a /= [(rank * 100 + i - 1, i = 1, size)])) error stop 3
+  call MPI_Allgather(rank, 1, MPI_INTEGER, b, 1, MPI_INTEGER, MPI_COMM_WORLD, ierr)
+  if (any(b /= d)) error stop 4
+  i = rank
+  call MPI_Bcast(i, 1, MPI_INTEGER, size - 1, MPI_COMM_WORLD, ierr)
+  if (i /= size - 1) error stop 5
+  call MPI_Allreduce(d, b, size, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierr)
+  if (any(b /= size * d)) error stop 6
+  call MPI_Reduce_scatter(d, i, n, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierr)
+  if (i /= size * rank) error stop 7
+  call MPI_Reduce_scatter_block(d, i, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, ierr)
+  if (i /= size * rank) error stop 8
+  call MPI_Barrier(MPI_COMM_WORLD, ierr)
   call MPI_Finalize(ierr)
 end program
 END
 }
 
-ways=alltoall=pap_shm_direct,alltoallv=pap_direct
+ways=alltoall=pap_shm_direct,alltoallv=pap_direct,allgather=tree,bcast=tree,allreduce=tree,reduce_scatter=tree,barrier=dissem
 tried=0
 cd "$tmp" || exit 1
 program "" "include 'mpif.h'" >mpif.f90
@@ -45,6 +57,11 @@ for mpi in openmpi mpich; do
 		check_code 0
 		check_has "$err" "alltoall by pap_shm_direct: 2 calls"
 		check_has "$err" "alltoallv by pap_direct: 1 calls"
+		check_has "$err" "allgather by tree: 1 calls"
+		check_has "$err" "bcast by tree: 1 calls"
+		check_has "$err" "allreduce by tree: 1 calls"
+		check_has "$err" "reduce_scatter by tree: 2 calls"
+		check_has "$err" "barrier by dissem: 1 calls"
 	done
 done
 if [ $tried -eq 0 ]; then

@@ -50,6 +50,34 @@ weft_coll_with(ends mpich host 3 ends 1)
 weft_coll_with(lab.pap_shm mpich lab 8 check 0.2 WEFT_COLL=alltoall=pap_shm_direct,${tree})
 weft_coll_with(lab.shm mpich lab 5 check 0.1 WEFT_COLL=alltoall=shm_direct,${halving})
 
+# weft_coll_sizes(NAME MPI PLACE RANKS STEP WAYS): communicators of 1, 1 + STEP, ... up to RANKS ranks.
+# Alone, and patient: a rank may not have its turn for seconds.
+function(weft_coll_sizes name mpi place ranks step ways)
+  if(NOT MPICC_${mpi})
+    return()
+  endif()
+  add_test(NAME coll.sizes.${name}.${mpi}
+           COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/run.sh ${mpi} ${ranks} coll_sizes -n ${step} -T 160)
+  set_tests_properties(coll.sizes.${name}.${mpi} PROPERTIES
+    LABELS "plain;mpi" TIMEOUT 200 SKIP_RETURN_CODE 77 RUN_SERIAL yes
+    ENVIRONMENT "MPI_DIR=tests/coll;MPI_PLACE=${place};MPI_LIMIT=170;WEFT_RD_TIMEOUT=60000;MPI_OPTIONS=--coll;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR};WEFT_COLL=${ways}")
+endfunction()
+
+weft_coll_sizes(auto openmpi host 48 5 auto)
+weft_coll_sizes(direct openmpi host 48 9 alltoall=direct,alltoallv=direct,${halving})
+weft_coll_sizes(pap_direct openmpi host 48 10 alltoall=pap_direct,alltoallv=pap_direct,${tree})
+weft_coll_sizes(shm openmpi host 48 11 alltoall=shm_direct,${halving})
+weft_coll_sizes(pap_shm openmpi host 48 12 alltoall=pap_shm_direct,${tree})
+weft_coll_sizes(lab.pap_direct openmpi lab 23 7 alltoall=pap_direct,alltoallv=pap_direct,${halving})
+weft_coll_sizes(lab.pap_shm openmpi lab 24 7 alltoall=pap_shm_direct,${tree})
+# Its ranks spin: each of its own calls takes a second with so many.
+weft_coll_sizes(auto mpich host 48 47 auto)
+weft_coll_sizes(direct mpich host 17 5 alltoall=direct,alltoallv=direct,${halving})
+weft_coll_sizes(pap_direct mpich host 17 6 alltoall=pap_direct,alltoallv=pap_direct,${tree})
+weft_coll_sizes(shm mpich host 18 7 alltoall=shm_direct,${halving})
+weft_coll_sizes(pap_shm mpich host 18 8 alltoall=pap_shm_direct,${tree})
+weft_coll_sizes(lab.pap_shm mpich lab 9 4 alltoall=pap_shm_direct,${tree})
+
 # Only calls whose results are known beforehand: with so many ranks, Open MPI 4.1's own MPI_Alltoall
 # (Bruck's algorithm) destroys memory if a datatype has gaps.
 if(MPICC_openmpi)
