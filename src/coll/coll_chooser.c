@@ -35,7 +35,7 @@ static bool to_try(const struct coll_chooser *c, const struct coll_tried *w)
 {
 	if (!w->candidate)
 		return false;
-	return !c->agreed || w->agreed == 0 || w->agreed <= NEAR * best_of(c, true);
+	return !c->agreed || w->agreed == 0 || w->agreed <= c->reach * best_of(c, true);
 }
 
 static uint32_t how_many_to_try(const struct coll_chooser *c)
@@ -50,8 +50,19 @@ static uint32_t how_many_to_try(const struct coll_chooser *c)
 /* What to do until all agree the next time. */
 static void plan(struct coll_chooser *c)
 {
-	uint32_t n = how_many_to_try(c), period = PERIOD;
+	uint32_t n, period = PERIOD;
+	bool far;
 
+	/* Where nothing is near, what is further away is looked at again, but very seldom: arrivals
+	 * may have changed. */
+	c->reach = NEAR;
+	n = how_many_to_try(c);
+	far = n < 2;
+	if (far) {
+		c->reach = FAR;
+		n = how_many_to_try(c);
+		period = LONGEST;
+	}
 	for (uint32_t i = 2; i < c->agreed && period < LONGEST; i++)
 		period *= 4;
 	c->calls = 0;
@@ -60,7 +71,7 @@ static void plan(struct coll_chooser *c)
 	/* The second time follows at once if that costs little: of ways that are close, a few tries
 	 * tell little, and the first of all may have met memory and connections that nobody had
 	 * used before. */
-	if (c->agreed > 1 || (c->agreed && best_of(c, true) > SHORT))
+	if (far || c->agreed > 1 || (c->agreed && best_of(c, true) > SHORT))
 		c->until = period + c->trying;
 	else
 		c->until = c->trying;

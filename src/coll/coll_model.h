@@ -89,6 +89,7 @@ struct coll_chooser {
 	struct coll_tried way[COLL_VARIANTS];
 	enum coll_variant best;
 	uint32_t tries;   /* of each way, before all agree */
+	double reach;     /* times the best that was measured: tried again */
 	uint32_t calls;   /* since all agreed last */
 	uint32_t trying;  /* so many of these are for trying */
 	uint32_t until;   /* so many until all agree again */

@@ -201,6 +201,23 @@ static void test_adapts(void **state)
 	assert_true(w.c[0].changed >= 1);
 }
 
+/* Also if nothing was near it for long. */
+static void test_adapts_at_last(void **state)
+{
+	struct world w;
+
+	(void)state;
+	start(&w, 3, 0.3);
+	for (int v = 0; v < COLL_VARIANTS; v++)
+		w.takes[v] = 2.1e5;
+	w.takes[COLL_SHM_DIRECT] = 7e4;
+	calls(&w, 1000);
+	assert_int_equal(w.c[0].best, COLL_SHM_DIRECT);
+	w.takes[COLL_SHM_DIRECT] = 3e6;
+	calls(&w, 80000);
+	assert_int_not_equal(w.c[0].best, COLL_SHM_DIRECT);
+}
+
 /* Two that are equal but for noise are not changed back and forth. */
 static void test_stays(void **state)
 {
@@ -454,6 +471,7 @@ int main(void)
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_finds_the_best),
 		cmocka_unit_test(test_adapts),
+		cmocka_unit_test(test_adapts_at_last),
 		cmocka_unit_test(test_stays),
 		cmocka_unit_test(test_far_ones_are_not_tried),
 		cmocka_unit_test(test_kinds),
