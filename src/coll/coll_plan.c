@@ -113,10 +113,12 @@ static int measure(struct coll_comm *c, struct coll_cost *cost)
 
 	*cost = coll_cost_typical;
 	cost->cores = cores > 0 ? (uint32_t)cores : 1;
-	if (part)
+	if (part) {
 		ret = measure_net(c, cost);
-	else if (c->hosts > 1 && coll_begin(c))
-		coll_begin(c); /* two calls of theirs */
+	} else if (c->hosts > 1) {
+		coll_begin(c); /* the two calls of those who do */
+		coll_begin(c);
+	}
 	if (a && !c->rank) {
 		uint8_t *x = (uint8_t *)a, *y = x + c->vector;
 
