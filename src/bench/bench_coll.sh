@@ -253,23 +253,24 @@ part_others() {
 # ---- sums on a tree ----
 
 part_allreduce() {
-	local key way places=tree label first
+	local key way places=tree label first some
 	first=$(first_mpi) # what the tree does to a sum does not depend on it
+	some=$(chosen 'auto tree blind')
 	local mpis=$first
 	lab_make tree --pgft "$TREE_24" --rate "$RATE" --mtu 9000 --routing dmodk || return
 	for label in 'in order' shuffled; do
 		more=(--order routing)
 		[ "$label" = 'in order' ] || more=(--order "random:$SEED")
 		# All at once (-d 0): what is left is the operation.
-		measure allreduce "$(pick 40 8)" "$(chosen 'auto tree')" 24 --op allreduce \
-			-m "$(pick 8,8K,256K 8K)" --mif 1 -d 0 -i "$(pick 60 10)"
+		measure allreduce "$(pick 40 8)" "$some" 24 --op allreduce \
+			-m "$(pick 8,8K,32K,256K 8K)" --mif 1 -d 0 -i "$(pick 60 10)"
 	done
 	more=()
 	from_raw allreduce beyond '' all "MPI_Allreduce, 24 hosts of a fat tree ($RATE, D-Mod-K), ranks in the order of the tree
-# and shuffled: time of a call"
+# and shuffled: time of a call; tree knows the hosts' places in it, blind does not"
 	table
 	never_slower
-	for way in $(chosen 'auto tree'); do
+	for way in ${some/blind/}; do
 		while read -r key; do
 			target "$key" "$way" "<=" $NOISE "$way" "${key/in order/shuffled}"
 		done < <(cut -f 1 "$rec" | grep 'in order' | awk '!seen[$0]++')
@@ -281,7 +282,7 @@ part_allreduce() {
 
 # ---- all ----
 
-unset WEFT_RD_SHM WEFT_COLL WEFT_COLL_COPY_MAX WEFT_COLL_COPY_FAR # may be set for other measurements
+unset WEFT_RD_SHM WEFT_COLL WEFT_COLL_COPY_MAX WEFT_COLL_COPY_FAR WEFT_COLL_TOPOLOGY # may be set for other measurements
 for name; do
 	measured=''
 	"part_$name"

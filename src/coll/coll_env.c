@@ -69,7 +69,8 @@ const struct util_tunable coll_tunables[] = {
 			   .type = UTIL_TUNE_STR,
 			   .help = "A file as Slurm's topology.conf, which weft fabric order --as "
 				   "slurm-topology writes: reductions and broadcasts then follow "
-				   "the tree."},
+				   "the tree, whatever the order of ranks. Set on the hosts of a "
+				   "lab."},
 	{0},
 };
 

@@ -16,6 +16,7 @@ struct writer {
 	uint32_t lmc;
 	char *why;
 	size_t why_size;
+	const char *prefix; /* of every host's name */
 };
 
 /* ---- names ---- */
@@ -69,7 +70,11 @@ static bool is_word(const char *name)
 /* Ranks run on machines, whichever of their adapters and ports it is. */
 static void host_name(const struct writer *w, uint32_t host, char name[FABRIC_TREE_NAME_MAX])
 {
-	fabric_tree_machine_name(w->t, host, name);
+	size_t before = w->prefix ? strlen(w->prefix) : 0;
+	char own[FABRIC_TREE_NAME_MAX];
+
+	fabric_tree_machine_name(w->t, host, own);
+	snprintf(name, FABRIC_TREE_NAME_MAX, "%.*s%s", (int)before, before ? w->prefix : "", own);
 }
 
 /* The one that it has in the network, else the one that our tables would give it. */
@@ -361,7 +366,7 @@ int fabric_launch_write(FILE *to, enum fabric_launch kind, const struct fabric_t
 			const uint32_t *hosts, uint32_t count, uint32_t lmc, char *why,
 			size_t why_size)
 {
-	struct writer w = {to, kind, t, hosts, count, lmc, why, why_size};
+	struct writer w = {to, kind, t, hosts, count, lmc, why, why_size, NULL};
 	int ret = 0;
 
 	for (uint32_t r = 0; !ret && r < count; r++)
@@ -376,5 +381,26 @@ int fabric_launch_write(FILE *to, enum fabric_launch kind, const struct fabric_t
 		ret = write_hostfile(&w);
 	else
 		write_ranks(&w);
+	return ret ? ret : fabric_flush(to);
+}
+
+int fabric_launch_topology(FILE *to, const struct fabric_pgft *pgft, const char *prefix, char *why,
+			   size_t why_size)
+{
+	uint32_t count = fabric_hosts(pgft), *hosts = malloc(count * sizeof(*hosts));
+	struct fabric_tree t;
+	struct writer w = {to, FABRIC_LAUNCH_TOPOLOGY, &t, hosts, count, 0, why, why_size, prefix};
+	int ret;
+
+	if (!hosts) {
+		fabric_refuse(why, why_size, "no memory for a list of %u hosts", count);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		hosts[i] = i;
+	fabric_tree_init(&t, pgft);
+	ret = write_topology(&w);
+	fabric_tree_free(&t);
+	free(hosts);
 	return ret ? ret : fabric_flush(to);
 }

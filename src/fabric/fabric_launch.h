@@ -45,4 +45,9 @@ int fabric_launch_write(FILE *to, enum fabric_launch kind, const struct fabric_t
 			const uint32_t *hosts, uint32_t count, uint32_t lmc, char *why,
 			size_t why_size);
 
+/* As slurm-topology, all hosts of a tree that are called PREFIXh0, PREFIXh1, …. Returns 0; -ENOMEM
+ * with one sentence in why; or the -errno of the file. */
+int fabric_launch_topology(FILE *to, const struct fabric_pgft *pgft, const char *prefix, char *why,
+			   size_t why_size);
+
 #endif

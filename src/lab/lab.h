@@ -116,8 +116,9 @@ int lab_down_all(uint32_t *count, struct lab_error *e);
 /* ---- inside (lab_enter.c) ---- */
 
 /* Forks a child onto a host or switch: network, host name, mounts, PID namespace are the
- * lab's, WEFT_LAB and WEFT_LAB_DIR in its environment name it. As fork(2) it returns twice:
- * the child's process id, or 0 in the child; or -errno. The child dies with its parent. */
+ * lab's, WEFT_LAB and WEFT_LAB_DIR in its environment name it, and WEFT_COLL_TOPOLOGY, if it was
+ * not set, the file that says where its hosts are in the tree. As fork(2) it returns twice: the
+ * child's process id, or 0 in the child; or -errno. The child dies with its parent. */
 pid_t lab_fork(const struct lab *lab, struct fabric_node n, struct lab_error *e);
 
 /* ---- watching and breaking (lab_watch.c, lab_cable.c) ---- */

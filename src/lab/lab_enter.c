@@ -16,6 +16,7 @@
 #include "lab.h"
 #include "lab_build.h"
 #include "lab_enter.h"
+#include "lab_state.h"
 #include "util_log.h"
 
 static int open_of_holder(const struct lab *lab, const char *what, int flags, struct lab_error *e)
@@ -156,10 +157,15 @@ static int enter(const struct lab *lab, struct fabric_node n, struct lab_error *
 	return ret;
 }
 
-/* For what is started inside: where the lab is written down does not depend on who asks. */
+/* For what is started inside: where the lab is written down does not depend on who asks. And,
+ * unless somebody says otherwise, where its hosts are in the tree. */
 static int tell_children(const struct lab *lab, struct lab_error *e)
 {
-	if (setenv("WEFT_LAB", lab->spec.name, 1) || setenv("WEFT_LAB_DIR", lab->dir, 1))
+	char topology[PATH_MAX + LAB_NAME_MAX + sizeof(LAB_TOPOLOGY)];
+
+	snprintf(topology, sizeof(topology), "%s/%s/" LAB_TOPOLOGY, lab->dir, lab->spec.name);
+	if (setenv("WEFT_LAB", lab->spec.name, 1) || setenv("WEFT_LAB_DIR", lab->dir, 1) ||
+	    setenv("WEFT_COLL_TOPOLOGY", topology, 0))
 		return lab_fail(e, ENOMEM, "out of memory");
 	return 0;
 }

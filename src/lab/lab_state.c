@@ -393,7 +393,8 @@ int lab_state_read(const struct lab_dir *dir, const char *name, struct lab *lab,
 
 int lab_state_remove(const struct lab_dir *dir, const char *name, struct lab_error *e)
 {
-	static const char *const files[] = {"lab.json", "lab.json.new", "hosts", "lock"};
+	static const char *const files[] = {"lab.json", "lab.json.new", "hosts", LAB_TOPOLOGY,
+					    "lock"};
 	char path[PATH_MAX];
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)

@@ -5,6 +5,7 @@
  *	                     process id and which addresses it has
  *	    NAME/lab.json    what the lab is like; there once it is up
  *	    NAME/hosts       what its hosts see as /etc/hosts
+ *	    NAME/topology.conf  where they are in the tree, by their host names, as Slurm has it
  *
  * The lock is the truth: a kill -9 or a crash can leave the files, never the lock. The
  * directory itself is locked while names and addresses are handed out.
@@ -15,6 +16,8 @@
 #include <limits.h>
 
 #include "lab.h"
+
+#define LAB_TOPOLOGY "topology.conf"
 
 struct lab_dir {
 	char path[PATH_MAX];

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fabric_launch.h"
 #include "lab.h"
 #include "lab_build.h"
 #include "lab_net.h"
@@ -267,19 +268,49 @@ static void write_names(const struct lab_spec *s, struct fabric_node n, FILE *to
 }
 
 /* What its hosts see as /etc/hosts. */
-static int write_hosts(const struct lab_spec *s, const char *path, struct lab_error *e)
+static int write_hosts(const struct lab_spec *s, FILE *to)
+{
+	fputs("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n", to);
+	for (uint32_t i = 0; i < fabric_nodes(&s->tree); i++)
+		write_names(s, fabric_node(&s->tree, i), to);
+	return 0;
+}
+
+/* Where they are in the tree, for those who go by it. */
+static int write_topology(const struct lab_spec *s, FILE *to)
+{
+	char prefix[LAB_NAME_MAX + 1], why[128];
+
+	snprintf(prefix, sizeof(prefix), "%s-", s->name);
+	return fabric_launch_topology(to, &s->tree, prefix, why, sizeof(why));
+}
+
+static int write_for_hosts(const struct lab_spec *s, const char *path,
+			   int (*write)(const struct lab_spec *, FILE *), struct lab_error *e)
 {
 	FILE *to = fopen(path, "we");
+	int ret;
 
 	if (!to)
 		return lab_fail(e, errno, "cannot write %.200s: %s", path, strerror(errno));
 	fchmod(fileno(to), 0644); /* for everybody on the hosts, whatever our umask is */
-	fputs("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n", to);
-	for (uint32_t i = 0; i < fabric_nodes(&s->tree); i++)
-		write_names(s, fabric_node(&s->tree, i), to);
-	if (fclose(to))
-		return lab_fail(e, errno, "cannot write %.200s: %s", path, strerror(errno));
-	return 0;
+	ret = write(s, to);
+	if (fclose(to) && !ret)
+		ret = -errno;
+	return ret ? lab_fail(e, -ret, "cannot write %.200s: %s", path, strerror(-ret)) : 0;
+}
+
+static int write_files(const struct lab_dir *dir, const struct lab_spec *s, struct start *start,
+		       struct lab_error *e)
+{
+	char topology[PATH_MAX];
+	int ret;
+
+	if (snprintf(start->hosts, PATH_MAX, "%s/%s/hosts", dir->path, s->name) >= PATH_MAX ||
+	    snprintf(topology, PATH_MAX, "%s/%s/" LAB_TOPOLOGY, dir->path, s->name) >= PATH_MAX)
+		return lab_fail(e, ENAMETOOLONG, "the path of the lab's directory is too long");
+	ret = write_for_hosts(s, start->hosts, write_hosts, e);
+	return ret ? ret : write_for_hosts(s, topology, write_topology, e);
 }
 
 /* Takes the name; the lock, or -errno. */
@@ -311,10 +342,8 @@ static int claim(const struct lab_dir *dir, struct lab_spec *spec, struct start 
 		return lock;
 	other = (struct lab_holder){.net = spec->net, .prefix = spec->prefix};
 	ret = lab_state_set_holder(lock, &other, e);
-	if (snprintf(start->hosts, PATH_MAX, "%s/%s/hosts", dir->path, spec->name) >= PATH_MAX)
-		ret = lab_fail(e, ENAMETOOLONG, "the path of the lab's directory is too long");
 	if (!ret)
-		ret = write_hosts(spec, start->hosts, e);
+		ret = write_files(dir, spec, start, e);
 	if (!ret)
 		return lock;
 	close(lock);

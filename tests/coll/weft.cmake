@@ -88,6 +88,13 @@ if(MPICC_openmpi)
     ENVIRONMENT "MPI_DIR=tests/coll;MPI_OPTIONS=--coll;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
 endif()
 
+if(MPICC_openmpi)
+  add_test(NAME coll.tree COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tree.sh)
+  set_tests_properties(coll.tree PROPERTIES
+    LABELS "plain;mpi" TIMEOUT 240 SKIP_RETURN_CODE 77
+    ENVIRONMENT "WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
+endif()
+
 add_test(NAME coll.fortran COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/fortran.sh)
 set_tests_properties(coll.fortran PROPERTIES
   LABELS "plain;mpi" TIMEOUT 120 SKIP_RETURN_CODE 77

@@ -113,6 +113,29 @@ static void test_topology_is_a_tree(void **state)
 	}
 }
 
+/* Of machines that are called otherwise than hosts are here, as a lab's. */
+static void test_topology_of_others(void **state)
+{
+	struct fabric_pgft t = tree("2;2,2;1,2;1,1");
+	char why[256] = "", *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(fabric_launch_topology(f, &t, "fat-", why, sizeof(why)), 0);
+	assert_int_equal(fclose(f), 0);
+	assert_string_equal(text, "SwitchName=s1.0 Nodes=fat-h0,fat-h1\n"
+				  "SwitchName=s1.1 Nodes=fat-h2,fat-h3\n"
+				  "SwitchName=t2.0 Switches=s1.0,s1.1\n");
+	free(text);
+	f = fopen("/dev/full", "we");
+	if (f) {
+		assert_int_equal(fabric_launch_topology(f, &t, "", why, sizeof(why)), -ENOSPC);
+		fclose(f);
+	}
+}
+
 /* Our own readers take what was written for others. */
 static void test_read_back(void **state)
 {
@@ -266,10 +289,15 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ranks),     cmocka_unit_test(test_opensm),
-		cmocka_unit_test(test_topology),  cmocka_unit_test(test_topology_is_a_tree),
-		cmocka_unit_test(test_read_back), cmocka_unit_test(test_network),
-		cmocka_unit_test(test_bad_name),  cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_opensm),
+		cmocka_unit_test(test_topology),
+		cmocka_unit_test(test_topology_is_a_tree),
+		cmocka_unit_test(test_topology_of_others),
+		cmocka_unit_test(test_read_back),
+		cmocka_unit_test(test_network),
+		cmocka_unit_test(test_bad_name),
+		cmocka_unit_test(test_refusals),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

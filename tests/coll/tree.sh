@@ -1,0 +1,73 @@
+#!/bin/bash
+# Sums on a fat tree of 24 hosts: on a lab jobs know where their ranks are, and go by that, in whatever
+# order. Of a sum's stages one crosses the tree; so what a cable between switches has carried, divided by
+# the number of sums, is how many of that stage's messages it had.
+: "${SOURCE:?the source tree}" "${BUILD:?the build tree}"
+# shellcheck source=tests/lab/lib.sh
+. "$SOURCE/tests/lab/lib.sh"
+perf=$BUILD/bin/weft-mpi-perf.openmpi
+needs_mpi "$perf"
+needs_labs
+name=${prefix}tree
+lab_new "$name" --pgft "2;12,2;1,12;1,1" --rate 100mbit
+BYTES=8192 SUMS=80
+
+# shellcheck disable=SC2016 # it is the shell on the host that knows
+check_eq "$(lab exec "$name" h13 -- sh -c 'grep -c . $WEFT_COLL_TOPOLOGY')" 3
+# shellcheck disable=SC2016
+check_has "$(lab exec "$name" h13 -- sh -c 'cat $WEFT_COLL_TOPOLOGY')" "SwitchName=t2.0 Switches=s1.0,s1.1"
+# shellcheck disable=SC2016
+check_eq "$(WEFT_COLL_TOPOLOGY=other lab exec "$name" h13 -- sh -c 'echo $WEFT_COLL_TOPOLOGY')" other
+
+# carried: bytes on each direction of the cables between switches so far, one per line.
+carried() {
+	lab show "$name" --json --interval 1ms |
+		jq -r '.links[] | select(.upper.node | startswith("s2")) | .up.bytes, .down.bytes'
+}
+
+# sums N ORDER: what these cables carry in N more, and in starting, in $tmp/carried.
+sums() {
+	carried >"$tmp/before"
+	run timeout -k 5 100 "$WEFT" run --coll --lab "$name" -n 24 --order "$2" "$perf" allreduce \
+		-m $BYTES -i $(($1 + 1)) -w 1
+	check_code 0
+	check_has "$out" "$BYTES "
+	carried | paste "$tmp/before" - | awk '{ print $2 - $1 }' >"$tmp/carried"
+}
+
+# fullest ORDER: of the cable that carries most, bytes per sum, in $most. What it takes to start is known.
+fullest() {
+	sums $SUMS "$1"
+	most=$(paste "$tmp/start.$1" "$tmp/carried" | awk -v n=$SUMS '{
+		x = ($2 - $1) / n
+		if (x > max)
+			max = x
+	} END { printf "%d\n", max }')
+}
+
+export WEFT_COLL=allreduce=tree
+for order in routing random:1; do
+	sums 0 $order
+	mv "$tmp/carried" "$tmp/start.$order"
+done
+
+# One message of a sum is its bytes, the headers of its packets and the acknowledgements of the other way.
+half=$((BYTES / 2)) one=$((BYTES * 5 / 4)) two=$((BYTES * 7 / 4))
+for variant in tree halving; do
+	WEFT_COLL=allreduce=$variant
+	for order in routing random:1; do
+		fullest $order
+		echo "$variant, $order, with places: $most bytes of a sum of $BYTES on one cable"
+		check_true [ "$most" -ge $half ]
+		check_true [ "$most" -le $one ]
+	done
+done
+# Who does not know where ranks are has several messages meet.
+WEFT_COLL=allreduce=tree
+export WEFT_COLL_TOPOLOGY=
+fullest random:1
+echo "tree, random:1, without: $most bytes"
+check_true [ "$most" -ge $two ]
+unset WEFT_COLL WEFT_COLL_TOPOLOGY
+lab_end "$name"
+finish
