@@ -1,59 +1,6 @@
-/* The names that programs call, of operations other than alltoall. */
-#include <mpi.h>
-
-#include "coll_allgather.h"
-#include "coll_barrier.h"
-#include "coll_bcast.h"
 #include "coll_mpi_reduce.h"
+
 #include "coll_reduce.h"
-
-#define EXPORT __attribute__((visibility("default")))
-
-EXPORT int MPI_Barrier(MPI_Comm comm)
-{
-	int ret;
-
-	return coll_barrier(comm, &ret) ? ret : PMPI_Barrier(comm);
-}
-
-static int allgather(const struct coll_allgather_args *a)
-{
-	return PMPI_Allgather(a->sendbuf, (int)a->sendcount, a->sendtype, a->recvbuf,
-			      (int)a->recvcount, a->recvtype, a->comm);
-}
-
-EXPORT int MPI_Allgather(const void *sendbuf, int sendcount, MPI_Datatype sendtype, void *recvbuf,
-			 int recvcount, MPI_Datatype recvtype, MPI_Comm comm)
-{
-	struct coll_allgather_args args = {
-		.sendbuf = sendbuf,
-		.sendcount = sendcount,
-		.sendtype = sendtype,
-		.recvbuf = recvbuf,
-		.recvcount = recvcount,
-		.recvtype = recvtype,
-		.comm = comm,
-		.mpi = allgather,
-	};
-	int ret;
-
-	return coll_allgather(&args, &ret) ? ret : allgather(&args);
-}
-
-static int bcast(const struct coll_bcast_args *a)
-{
-	return PMPI_Bcast(a->buf, (int)a->count, a->type, a->root, a->comm);
-}
-
-EXPORT int MPI_Bcast(void *buf, int count, MPI_Datatype type, int root, MPI_Comm comm)
-{
-	struct coll_bcast_args args = {buf, count, type, root, comm, bcast};
-	int ret;
-
-	return coll_bcast(&args, &ret) ? ret : bcast(&args);
-}
-
-/* ---- reductions ---- */
 
 /* What all of them have in common; false: nothing that is known here. */
 static bool common(const struct coll_reduce_args *a, struct coll_reduce *r)
@@ -125,53 +72,4 @@ int coll_mpi_reduce_scatter(const struct coll_reduce_args *a)
 	if (!common(a, &r) || !share(a, &r))
 		return a->mpi(a);
 	return coll_reduce(&r, a->comm, &ret) ? ret : a->mpi(a);
-}
-
-static int allreduce(const void *arg)
-{
-	const struct coll_reduce_args *a = arg;
-
-	return PMPI_Allreduce(a->sendbuf, a->recvbuf, (int)a->count, a->type, a->op, a->comm);
-}
-
-EXPORT int MPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype type,
-			 MPI_Op op, MPI_Comm comm)
-{
-	struct coll_reduce_args a = {sendbuf, recvbuf, count, NULL,     NULL,
-				     type,    op,      comm,  allreduce};
-
-	return coll_mpi_allreduce(&a);
-}
-
-static int reduce_scatter_block(const void *arg)
-{
-	const struct coll_reduce_args *a = arg;
-
-	return PMPI_Reduce_scatter_block(a->sendbuf, a->recvbuf, (int)a->count, a->type, a->op,
-					 a->comm);
-}
-
-EXPORT int MPI_Reduce_scatter_block(const void *sendbuf, void *recvbuf, int count,
-				    MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-{
-	struct coll_reduce_args a = {
-		sendbuf, recvbuf, count, NULL, NULL, type, op, comm, reduce_scatter_block};
-
-	return coll_mpi_reduce_scatter_block(&a);
-}
-
-static int reduce_scatter(const void *arg)
-{
-	const struct coll_reduce_args *a = arg;
-
-	return PMPI_Reduce_scatter(a->sendbuf, a->recvbuf, a->counts, a->type, a->op, a->comm);
-}
-
-EXPORT int MPI_Reduce_scatter(const void *sendbuf, void *recvbuf, const int counts[],
-			      MPI_Datatype type, MPI_Op op, MPI_Comm comm)
-{
-	struct coll_reduce_args a = {sendbuf, recvbuf, 0,    counts,        NULL,
-				     type,    op,      comm, reduce_scatter};
-
-	return coll_mpi_reduce_scatter(&a);
 }
