@@ -57,17 +57,38 @@ char *cli_real_verbs(void)
 	return NULL;
 }
 
+/* One of ours; dir: NULL if there are none. */
+static void add_library(json_t *list, const char *dir, const char *name, const char *role)
+{
+	char path[2 * PATH_MAX] = "";
+
+	if (dir)
+		snprintf(path, sizeof(path), "%s/%s", dir, name);
+	json_array_append_new(list,
+			      json_pack("{s:s, s:s, s:o}", "name", name, "role", role, "path",
+					access(path, R_OK) ? json_null() : json_string(path)));
+}
+
 json_t *cli_facts_libraries(void)
 {
-	struct cli_paths paths;
-	bool found = !cli_paths_find(&paths);
+	static const char *const colls[][2] = {{"openmpi", "collectives, above Open MPI"},
+					       {"mpich", "collectives, above MPICH"}};
+	static struct cli_paths paths;
+	const char *dir = cli_paths_find(&paths) ? NULL : paths.dir;
+	json_t *list = json_array();
+	char name[64];
 
-	return json_pack("[{s:s, s:s, s:o}, {s:s, s:s, s:o}, {s:s, s:s, s:o}]", "name",
-			 CLI_LIB_VERBS, "role", "software RNIC", "path",
-			 found ? json_string(paths.verbs) : json_null(), "name", CLI_LIB_PROBE,
-			 "role", "answers probes for device files", "path",
-			 found ? json_string(paths.probe) : json_null(), "name", CLI_LIB_VERBS,
-			 "role", "rdma-core, for hardware", "path", take_string(cli_real_verbs()));
+	add_library(list, dir, CLI_LIB_VERBS, "software RNIC");
+	add_library(list, dir, CLI_LIB_PROBE, "answers probes for device files");
+	add_library(list, dir, CLI_LIB_OFI, "libfabric provider");
+	for (size_t i = 0; i < sizeof(colls) / sizeof(colls[0]); i++) {
+		snprintf(name, sizeof(name), CLI_LIB_COLL, colls[i][0]);
+		add_library(list, dir, name, colls[i][1]);
+	}
+	json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", CLI_LIB_VERBS, "role",
+					      "rdma-core, for hardware", "path",
+					      take_string(cli_real_verbs())));
+	return list;
 }
 
 static bool udp_option(int option, int value)

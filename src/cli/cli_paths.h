@@ -9,6 +9,7 @@
 #define CLI_LIB_VERBS "libibverbs.so.1"
 #define CLI_LIB_PROBE "libweft-probe.so"
 #define CLI_LIB_OFI   "libweft-fi.so"
+#define CLI_LIB_COLL  "libweft-coll.%s.so" /* of openmpi, mpich */
 
 struct cli_paths {
 	char dir[PATH_MAX]; /* absolute, no symbolic links */

@@ -70,8 +70,6 @@ static char *addresses(const struct run_places *p, uint32_t n)
 
 /* ---- collectives ---- */
 
-#define COLL_LIBRARY "%s/libweft-coll.%s.so"
-
 /* libweft-coll in front of what is preloaded anyway; allocated, or NULL after a complaint. Only
  * ranks get it: launchers and their daemons are no MPI programs. */
 static char *coll_preload(const struct run_job *job, const char *others)
@@ -86,7 +84,7 @@ static char *coll_preload(const struct run_job *job, const char *others)
 		cli_paths_complain(ret);
 		return NULL;
 	}
-	snprintf(library, sizeof(library), COLL_LIBRARY, paths.dir, mpi);
+	snprintf(library, sizeof(library), "%s/" CLI_LIB_COLL, paths.dir, mpi);
 	if (access(library, R_OK)) {
 		cli_error("--coll: %s is not there: Weft was built without %s; install mpicc.%s "
 			  "and build again",
