@@ -6,6 +6,7 @@
 
 #include "coll_boot.h"
 #include "coll_env.h"
+#include "coll_guard.h"
 #include "coll_plan.h"
 #include "util_log.h"
 
@@ -89,13 +90,19 @@ void coll_comm_end_all(void)
 	struct coll_comm *c;
 	uint32_t at = 0;
 
+	coll_guard_end();
 	leave_together();
 	ended = true;
 	while ((c = coll_comm_next(&at))) {
 		say_stats(c);
 		coll_unboot(c, true);
 	}
-	coll_net_close();
+}
+
+void coll_comm_close(void)
+{
+	if (ended && !forked)
+		coll_net_close();
 }
 
 /* MPI_Finalize deletes the attributes of MPI_COMM_SELF before anything else. */
@@ -170,6 +177,20 @@ struct coll_comm *coll_comm_of(MPI_Comm comm)
 	if (!found)
 		c = eligible(comm) ? make(comm) : &left_alone;
 	return c == &left_alone ? NULL : c;
+}
+
+struct coll_comm *coll_comm_known(MPI_Comm comm)
+{
+	struct coll_comm *c;
+	int found;
+
+	if (coll_env()->choice.off || ended || comm == MPI_COMM_NULL)
+		return NULL;
+	pthread_once(&once, start);
+	if (keyval == MPI_KEYVAL_INVALID || forked ||
+	    PMPI_Comm_get_attr(comm, keyval, &c, &found) || !found || c == &left_alone)
+		return NULL;
+	return c;
 }
 
 int coll_comm_error(MPI_Comm comm, int err)

@@ -15,6 +15,7 @@
 #include "coll_bcast.h"
 #include "coll_boot.h"
 #include "coll_env.h"
+#include "coll_guard.h"
 #include "coll_here.h"
 #include "coll_plan.h"
 #include "shm_copy.h"
@@ -274,6 +275,7 @@ void coll_unboot(struct coll_comm *c, bool finalizing)
 	if (c->net && !atomic_load(&c->err))
 		coll_flush(c);
 	coll_comm_remove(c);
+	coll_guard_fence();
 	coll_plan_end(c);
 	coll_net_fence();
 	coll_net_dereg(&c->mem);

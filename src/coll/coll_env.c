@@ -11,6 +11,7 @@ enum {
 	TUNE_FETCH,
 	TUNE_STATS,
 	TUNE_TOPOLOGY,
+	TUNE_PATIENCE,
 };
 
 static int check_choice(const char *text, uint64_t num, char *why, size_t why_len)
@@ -70,6 +71,15 @@ const struct util_tunable coll_tunables[] = {
 			   .help = "A file as Slurm's topology.conf, which weft fabric order --as "
 				   "slurm-topology writes: reductions and broadcasts then follow "
 				   "the tree."},
+	[TUNE_PATIENCE] =
+		{.name = "WEFT_COLL_PATIENCE",
+		 .type = UTIL_TUNE_DURATION,
+		 .def = "5s",
+		 .max = UINT64_C(3600000000000),
+		 .help = "How long a rank that is in the MPI's own operation stays there after "
+			 "another rank of the communicator was found to be dead: the MPI may "
+			 "return an error by itself. Then the process ends, with a message and "
+			 "exit code 1. 0: it stays for ever if the MPI does not notice."},
 	{0},
 };
 
@@ -86,6 +96,7 @@ static void read_all(void)
 	env.copy_far = util_tune_uint(&coll_tunables[TUNE_COPY_FAR]);
 	env.fetch = util_tune_bool(&coll_tunables[TUNE_FETCH]);
 	env.topology = util_tune_str(&coll_tunables[TUNE_TOPOLOGY]);
+	env.patience = util_tune_ns(&coll_tunables[TUNE_PATIENCE]);
 	env.stats = util_tune_bool(&coll_tunables[TUNE_STATS]);
 }
 

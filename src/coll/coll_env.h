@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "coll_kinds.h"
 #include "util_tune.h"
@@ -18,6 +19,7 @@ struct coll_env {
 	size_t copy_far;      /* and of different hosts */
 	bool fetch;           /* from the memory of other ranks of a host */
 	bool stats;
+	uint64_t patience; /* ns, with the MPI's own after somebody was lost; 0: no end */
 };
 
 /* Read once. */

@@ -2,6 +2,7 @@
 #include <mpi.h>
 
 #include "coll_alltoall.h"
+#include "coll_comm.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -52,4 +53,13 @@ EXPORT int MPI_Alltoallv(const void *sendbuf, const int sendcounts[], const int 
 	int ret;
 
 	return coll_alltoall(COLL_ALLTOALLV, &args, &ret) ? ret : alltoallv(&args);
+}
+
+/* Communicators have ended in it. */
+EXPORT int MPI_Finalize(void)
+{
+	int ret = PMPI_Finalize();
+
+	coll_comm_close();
+	return ret;
 }
