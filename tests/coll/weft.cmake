@@ -1,5 +1,5 @@
 # libweft-coll: its parts by themselves, and programs with it.
-foreach(name bank kinds mail shm window)
+foreach(name bank kinds mail shm watch window)
   weft_cmocka_test(test_coll_${name} LIBS coll_base)
   target_compile_definitions(test_coll_${name} PRIVATE _GNU_SOURCE)
 endforeach()
