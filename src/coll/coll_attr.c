@@ -134,6 +134,21 @@ static void start(void)
 						  "or can not be reached");
 }
 
+static void say_left(const struct coll_comm *c, int err)
+{
+	static atomic_bool said;
+
+	if (c->rank)
+		return;
+	if (err == -ENOSPC)
+		util_log_once(&said, UTIL_LOG_INFO,
+			      "coll: communicators beyond %u (WEFT_COLL_COMMS) are left to the MPI",
+			      coll_env()->comms);
+	else
+		util_log(UTIL_LOG_WARN, "coll: a communicator of %u ranks is left to the MPI",
+			 c->size);
+}
+
 static struct coll_comm *make(MPI_Comm comm)
 {
 	struct coll_comm *c = calloc(1, sizeof(*c));
@@ -144,9 +159,7 @@ static struct coll_comm *make(MPI_Comm comm)
 	c->priv = MPI_COMM_NULL;
 	ret = coll_boot(c, comm);
 	if (ret) {
-		if (!c->rank)
-			util_log(UTIL_LOG_WARN,
-				 "coll: a communicator of %u ranks is left to the MPI", c->size);
+		say_left(c, ret);
 		coll_unboot(c, false);
 		c = &left_alone;
 	}

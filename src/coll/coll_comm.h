@@ -64,6 +64,7 @@ struct coll_comm {
 	MPI_Comm priv;   /* a private communicator of the same ranks in the same order */
 	uint32_t id;     /* in words that peers send to us */
 	uint64_t serial; /* no two of a process have the same */
+	bool place;      /* it has one, see coll_comm_room() */
 	uint32_t size, rank;
 	uint32_t call;                       /* the number of the last call; agreed */
 	uint32_t parts;                      /* of broadcasts so far (coll_window.h); agreed */
@@ -241,6 +242,9 @@ void coll_scratch_end(struct coll_scratch *s);
 void coll_comm_arrived(uint32_t word);
 /* A peer is not there any more: the communicator is broken. */
 void coll_comm_lost(struct coll_comm *c, uint32_t peer, int err);
+/* Takes a place for one more communicator, of WEFT_COLL_COMMS; and gives it back. */
+bool coll_comm_room(void);
+void coll_comm_no_room(void);
 int coll_comm_add(struct coll_comm *c); /* to the table; gives it its id; 0 or -ENOSPC */
 void coll_comm_remove(struct coll_comm *c);
 struct coll_comm *coll_comm_next(uint32_t *at); /* NULL after the last */

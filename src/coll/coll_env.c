@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "coll_bank.h"
+
 enum {
 	TUNE_CHOICE,
 	TUNE_PROVIDER,
@@ -12,6 +14,7 @@ enum {
 	TUNE_STATS,
 	TUNE_TOPOLOGY,
 	TUNE_PATIENCE,
+	TUNE_COMMS,
 };
 
 static int check_choice(const char *text, uint64_t num, char *why, size_t why_len)
@@ -80,6 +83,13 @@ const struct util_tunable coll_tunables[] = {
 			 "another rank of the communicator was found to be dead: the MPI may "
 			 "return an error by itself. Then the process ends, with a message and "
 			 "exit code 1. 0: it stays for ever if the MPI does not notice."},
+	[TUNE_COMMS] = {.name = "WEFT_COLL_COMMS",
+			.type = UTIL_TUNE_UINT,
+			.def = "128",
+			.max = COLL_MAX_COMMS,
+			.help = "How many communicators of a process are this library's at a time; "
+				"those that come later are left to the MPI. Each takes one more of "
+				"the MPI's, of which MPICH has 2,048, and memory."},
 	{0},
 };
 
@@ -97,6 +107,7 @@ static void read_all(void)
 	env.fetch = util_tune_bool(&coll_tunables[TUNE_FETCH]);
 	env.topology = util_tune_str(&coll_tunables[TUNE_TOPOLOGY]);
 	env.patience = util_tune_ns(&coll_tunables[TUNE_PATIENCE]);
+	env.comms = (unsigned int)util_tune_uint(&coll_tunables[TUNE_COMMS]);
 	env.stats = util_tune_bool(&coll_tunables[TUNE_STATS]);
 }
 
