@@ -176,7 +176,7 @@ bool coll_allgather(const struct coll_allgather_args *args, int *ret)
 	g.bytes = (size_t)args->recvcount * g.to.size;
 	/* As much on every rank, whatever the types look like. */
 	if (!g.bytes || g.bytes > c->vector)
-		return false;
+		return coll_plan_leave(c, args->comm, &job, ret);
 	/* What follows is wrong on this rank only, and the MPI would say so without the others. */
 	if (args->sendbuf != MPI_IN_PLACE &&
 	    (args->sendcount < 0 || coll_type_of(args->sendtype, &g.from) ||

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "coll_guard.h"
 #include "coll_plan.h"
 #include "shm_copy.h"
 #include "util_clock.h"
@@ -230,8 +231,12 @@ bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *
 		*ret = coll_comm_error(args->comm, atomic_load(&c->err));
 		return true;
 	}
-	if (v == COLL_MPI || too_long(op, &a))
+	if (v == COLL_MPI)
 		return false;
+	if (too_long(op, &a)) {
+		*ret = coll_guard_run(c, op, by_mpi, args);
+		return true;
+	}
 	*ret = MPI_SUCCESS;
 	/* As much on every rank. */
 	if (op == COLL_ALLTOALL && !coll_block_len(&a.recv, 0))

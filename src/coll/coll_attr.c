@@ -6,6 +6,7 @@
 
 #include "coll_boot.h"
 #include "coll_env.h"
+#include "coll_guard.h"
 #include "coll_plan.h"
 #include "util_log.h"
 
@@ -89,13 +90,19 @@ void coll_comm_end_all(void)
 	struct coll_comm *c;
 	uint32_t at = 0;
 
+	coll_guard_end();
 	leave_together();
 	ended = true;
 	while ((c = coll_comm_next(&at))) {
 		say_stats(c);
 		coll_unboot(c, true);
 	}
-	coll_net_close();
+}
+
+void coll_comm_close(void)
+{
+	if (ended && !forked)
+		coll_net_close();
 }
 
 /* MPI_Finalize deletes the attributes of MPI_COMM_SELF before anything else. */
@@ -127,6 +134,21 @@ static void start(void)
 						  "or can not be reached");
 }
 
+static void say_left(const struct coll_comm *c, int err)
+{
+	static atomic_bool said;
+
+	if (c->rank)
+		return;
+	if (err == -ENOSPC)
+		util_log_once(&said, UTIL_LOG_INFO,
+			      "coll: communicators beyond %u (WEFT_COLL_COMMS) are left to the MPI",
+			      coll_env()->comms);
+	else
+		util_log(UTIL_LOG_WARN, "coll: a communicator of %u ranks is left to the MPI",
+			 c->size);
+}
+
 static struct coll_comm *make(MPI_Comm comm)
 {
 	struct coll_comm *c = calloc(1, sizeof(*c));
@@ -137,9 +159,7 @@ static struct coll_comm *make(MPI_Comm comm)
 	c->priv = MPI_COMM_NULL;
 	ret = coll_boot(c, comm);
 	if (ret) {
-		if (!c->rank)
-			util_log(UTIL_LOG_WARN,
-				 "coll: a communicator of %u ranks is left to the MPI", c->size);
+		say_left(c, ret);
 		coll_unboot(c, false);
 		c = &left_alone;
 	}
@@ -170,6 +190,20 @@ struct coll_comm *coll_comm_of(MPI_Comm comm)
 	if (!found)
 		c = eligible(comm) ? make(comm) : &left_alone;
 	return c == &left_alone ? NULL : c;
+}
+
+struct coll_comm *coll_comm_known(MPI_Comm comm)
+{
+	struct coll_comm *c;
+	int found;
+
+	if (coll_env()->choice.off || ended || comm == MPI_COMM_NULL)
+		return NULL;
+	pthread_once(&once, start);
+	if (keyval == MPI_KEYVAL_INVALID || forked ||
+	    PMPI_Comm_get_attr(comm, keyval, &c, &found) || !found || c == &left_alone)
+		return NULL;
+	return c;
 }
 
 int coll_comm_error(MPI_Comm comm, int err)

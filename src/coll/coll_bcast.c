@@ -423,7 +423,7 @@ bool coll_bcast(const struct coll_bcast_args *args, int *ret)
 	/* As much on every rank, whatever the types look like. */
 	b.bytes = (size_t)args->count * b.type.size;
 	if (!b.bytes || b.bytes > COLL_BLOCK_MAX)
-		return false;
+		return coll_plan_leave(c, args->comm, &job, ret);
 	b.root = (uint32_t)args->root;
 	b.root_host = c->peer[b.root].host;
 	job.bytes = job.own = b.bytes;

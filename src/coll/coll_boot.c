@@ -15,6 +15,7 @@
 #include "coll_bcast.h"
 #include "coll_boot.h"
 #include "coll_env.h"
+#include "coll_guard.h"
 #include "coll_here.h"
 #include "coll_plan.h"
 #include "shm_copy.h"
@@ -239,6 +240,35 @@ static int open_parts(struct coll_comm *c, MPI_Comm node)
 	return all ? 0 : ret ? ret : -ECANCELED;
 }
 
+/* Whether all ranks have it: asked before anything of the MPI's is used up. */
+static bool room(struct coll_comm *c, MPI_Comm comm)
+{
+	int mine, all = 0;
+
+	c->place = coll_comm_room();
+	mine = c->place;
+	return !PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) && all;
+}
+
+/* A private communicator. Not a duplicate: that would call what the program has attached to its
+ * own. If the MPI can not have more of them, which all ranks see, that is not the program's
+ * failure. */
+static int split_off(struct coll_comm *c, MPI_Comm comm)
+{
+	MPI_Errhandler programs;
+	int ret;
+
+	if (PMPI_Comm_get_errhandler(comm, &programs))
+		return -EIO;
+	PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	ret = PMPI_Comm_split(comm, 0, (int)c->rank, &c->priv);
+	PMPI_Comm_set_errhandler(comm, programs);
+	PMPI_Errhandler_free(&programs); /* what was got has to be given back */
+	if (ret)
+		c->priv = MPI_COMM_NULL;
+	return ret ? -EIO : 0;
+}
+
 int coll_boot(struct coll_comm *c, MPI_Comm comm)
 {
 	static _Atomic uint64_t serial;
@@ -253,8 +283,9 @@ int coll_boot(struct coll_comm *c, MPI_Comm comm)
 	PMPI_Comm_size(comm, &size);
 	c->size = (uint32_t)size;
 	c->rank = (uint32_t)rank;
-	/* Not a duplicate: that would call what the program has attached to its own. */
-	if (PMPI_Comm_split(comm, 0, rank, &c->priv))
+	if (!room(c, comm))
+		return -ENOSPC;
+	if (split_off(c, comm))
 		return -EIO;
 	PMPI_Comm_set_errhandler(c->priv, MPI_ERRORS_RETURN);
 	if (PMPI_Comm_split_type(c->priv, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node))
@@ -274,6 +305,9 @@ void coll_unboot(struct coll_comm *c, bool finalizing)
 	if (c->net && !atomic_load(&c->err))
 		coll_flush(c);
 	coll_comm_remove(c);
+	if (c->place)
+		coll_comm_no_room();
+	coll_guard_fence();
 	coll_plan_end(c);
 	coll_net_fence();
 	coll_net_dereg(&c->mem);

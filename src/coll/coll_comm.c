@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "coll_env.h"
 #include "util_clock.h"
 #include "util_log.h"
 
@@ -17,6 +18,20 @@
  * removed only when nothing more can arrive for it. */
 static _Atomic(struct coll_comm *) table[COLL_MAX_COMMS];
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static atomic_uint places; /* that are taken, or will be */
+
+bool coll_comm_room(void)
+{
+	if (atomic_fetch_add(&places, 1) < coll_env()->comms)
+		return true;
+	coll_comm_no_room();
+	return false;
+}
+
+void coll_comm_no_room(void)
+{
+	atomic_fetch_sub(&places, 1);
+}
 
 int coll_comm_add(struct coll_comm *c)
 {

@@ -23,6 +23,7 @@
 #include "coll_kinds.h"
 #include "coll_net.h"
 #include "coll_shm.h"
+#include "coll_watch.h"
 
 struct coll_peer {
 	fi_addr_t addr;
@@ -34,6 +35,17 @@ struct coll_peer {
 	pid_t pid;            /* of one of this host, if fetch */
 	atomic_bool dead;
 	atomic_bool asked; /* whether it is there, and the answer has not come */
+	/* The guard's (coll_guard.h): when it has asked, and from when on the peer counts as lost.
+	 * 0: not. */
+	_Atomic uint64_t watched, lost_at;
+};
+
+/* Whether somebody is inside an operation of the MPI's own; see coll_guard.h. */
+struct coll_inside {
+	_Atomic uint32_t turn, op;
+	/* The guard's alone. */
+	struct coll_watch watch;
+	uint32_t asked; /* how far round */
 };
 
 /* Where a peer's data shall go. addr is for fi_writedata; key 0 and len 0: MPI shall carry it. */
@@ -52,6 +64,7 @@ struct coll_comm {
 	MPI_Comm priv;   /* a private communicator of the same ranks in the same order */
 	uint32_t id;     /* in words that peers send to us */
 	uint64_t serial; /* no two of a process have the same */
+	bool place;      /* it has one, see coll_comm_room() */
 	uint32_t size, rank;
 	uint32_t call;                       /* the number of the last call; agreed */
 	uint32_t parts;                      /* of broadcasts so far (coll_window.h); agreed */
@@ -91,6 +104,7 @@ struct coll_comm {
 		bool registered;
 	} scratch[3]; /* of what is sent, of what is received, of what is still being sent */
 	struct coll_stats stats[COLL_OPS][COLL_VARIANTS];
+	struct coll_inside inside;
 	uint64_t asks;          /* how often others were asked whether they are there */
 	uint64_t carried;       /* messages that the MPI carried */
 	struct coll_plan *plan; /* of operations that need one; NULL: none did yet */
@@ -101,14 +115,19 @@ struct coll_comm {
 /* The state of an MPI communicator, made if need be, which is collective; NULL: the MPI's own
  * collectives are to be used. */
 struct coll_comm *coll_comm_of(MPI_Comm comm);
+/* The same, but NULL if it is not there yet. */
+struct coll_comm *coll_comm_known(MPI_Comm comm);
 /* An error of a collective, by which the communicator is broken: tells the others, and returns what
  * the MPI call is to return. */
 int coll_comm_error(MPI_Comm comm, int err);
 /* Whether an earlier call has failed, here or elsewhere: nothing can be done any more, by the MPI
  * neither, which might wait for ever for who is gone. */
 bool coll_comm_broken(struct coll_comm *c);
-/* At the end of MPI. */
+/* At the beginning of MPI's end. */
 void coll_comm_end_all(void);
+/* After it, when all ranks have come there. Until then who still waits for somebody may ask whether
+ * we are there. */
+void coll_comm_close(void);
 
 /* ---- coll_comm.c ---- */
 
@@ -223,6 +242,9 @@ void coll_scratch_end(struct coll_scratch *s);
 void coll_comm_arrived(uint32_t word);
 /* A peer is not there any more: the communicator is broken. */
 void coll_comm_lost(struct coll_comm *c, uint32_t peer, int err);
+/* Takes a place for one more communicator, of WEFT_COLL_COMMS; and gives it back. */
+bool coll_comm_room(void);
+void coll_comm_no_room(void);
 int coll_comm_add(struct coll_comm *c); /* to the table; gives it its id; 0 or -ENOSPC */
 void coll_comm_remove(struct coll_comm *c);
 struct coll_comm *coll_comm_next(uint32_t *at); /* NULL after the last */

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "coll_bank.h"
+
 enum {
 	TUNE_CHOICE,
 	TUNE_PROVIDER,
@@ -11,6 +13,8 @@ enum {
 	TUNE_FETCH,
 	TUNE_STATS,
 	TUNE_TOPOLOGY,
+	TUNE_PATIENCE,
+	TUNE_COMMS,
 };
 
 static int check_choice(const char *text, uint64_t num, char *why, size_t why_len)
@@ -71,6 +75,22 @@ const struct util_tunable coll_tunables[] = {
 				   "slurm-topology writes: reductions and broadcasts then follow "
 				   "the tree, whatever the order of ranks. Set on the hosts of a "
 				   "lab."},
+	[TUNE_PATIENCE] =
+		{.name = "WEFT_COLL_PATIENCE",
+		 .type = UTIL_TUNE_DURATION,
+		 .def = "5s",
+		 .max = UINT64_C(3600000000000),
+		 .help = "How long a rank that is in the MPI's own operation stays there after "
+			 "another rank of the communicator was found to be dead: the MPI may "
+			 "return an error by itself. Then the process ends, with a message and "
+			 "exit code 1. 0: it stays for ever if the MPI does not notice."},
+	[TUNE_COMMS] = {.name = "WEFT_COLL_COMMS",
+			.type = UTIL_TUNE_UINT,
+			.def = "128",
+			.max = COLL_MAX_COMMS,
+			.help = "How many communicators of a process are this library's at a time; "
+				"those that come later are left to the MPI. Each takes one more of "
+				"the MPI's, of which MPICH has 2,048, and memory."},
 	{0},
 };
 
@@ -87,6 +107,8 @@ static void read_all(void)
 	env.copy_far = util_tune_uint(&coll_tunables[TUNE_COPY_FAR]);
 	env.fetch = util_tune_bool(&coll_tunables[TUNE_FETCH]);
 	env.topology = util_tune_str(&coll_tunables[TUNE_TOPOLOGY]);
+	env.patience = util_tune_ns(&coll_tunables[TUNE_PATIENCE]);
+	env.comms = (unsigned int)util_tune_uint(&coll_tunables[TUNE_COMMS]);
 	env.stats = util_tune_bool(&coll_tunables[TUNE_STATS]);
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "coll_kinds.h"
 #include "util_tune.h"
@@ -17,7 +18,9 @@ struct coll_env {
 	size_t copy_max;      /* longest message of a pair of one host that is copied */
 	size_t copy_far;      /* and of different hosts */
 	bool fetch;           /* from the memory of other ranks of a host */
+	unsigned int comms;   /* that may be there at a time */
 	bool stats;
+	uint64_t patience; /* ns, with the MPI's own after somebody was lost; 0: no end */
 };
 
 /* Read once. */

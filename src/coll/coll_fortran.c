@@ -124,6 +124,14 @@ NAMES(reduce_scatter_block, REDUCE_SCATTER_BLOCK,
 		*ierr = ret;
 }
 
+NAMES(finalize, FINALIZE, (MPI_Fint * ierr))
+{
+	int ret = MPI_Finalize();
+
+	if (ierr)
+		*ierr = ret;
+}
+
 #else
 
 /* Its module mpi_f08 calls PMPI_ where there are no buffers. A communicator is its number there. */

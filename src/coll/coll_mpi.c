@@ -2,6 +2,7 @@
 #include <mpi.h>
 
 #include "coll_barrier.h"
+#include "coll_comm.h"
 
 #define NAME(op) MPI_##op
 #define OWN(op)  PMPI_##op
@@ -16,4 +17,13 @@ EXPORT int MPI_Barrier(MPI_Comm comm)
 	int ret;
 
 	return coll_barrier(comm, &ret) ? ret : PMPI_Barrier(comm);
+}
+
+/* Communicators have ended in it. */
+EXPORT int MPI_Finalize(void)
+{
+	int ret = PMPI_Finalize();
+
+	coll_comm_close();
+	return ret;
 }

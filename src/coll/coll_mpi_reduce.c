@@ -1,5 +1,6 @@
 #include "coll_mpi_reduce.h"
 
+#include "coll_plan.h"
 #include "coll_reduce.h"
 
 /* What all of them have in common; false: nothing that is known here. */
@@ -16,13 +17,23 @@ static bool common(const struct coll_reduce_args *a, struct coll_reduce *r)
 	return true;
 }
 
+/* Nothing for us; a communicator is not set up for it. */
+static int leave(const struct coll_reduce_args *a, enum coll_op op)
+{
+	struct coll_comm *c = coll_comm_known(a->comm);
+	struct coll_job job = {.op = op, .mpi = a->mpi, .mpi_arg = a};
+	int ret;
+
+	return c && coll_plan_leave(c, a->comm, &job, &ret) ? ret : a->mpi(a);
+}
+
 int coll_mpi_allreduce(const struct coll_reduce_args *a)
 {
 	struct coll_reduce r = {.op = COLL_ALLREDUCE};
 	int ret;
 
 	if (!common(a, &r))
-		return a->mpi(a);
+		return leave(a, COLL_ALLREDUCE);
 	r.count = (size_t)a->count;
 	r.bytes = r.count * r.size;
 	return coll_reduce(&r, a->comm, &ret) ? ret : a->mpi(a);
@@ -35,7 +46,7 @@ int coll_mpi_reduce_scatter_block(const struct coll_reduce_args *a)
 
 	if (a->comm == MPI_COMM_NULL || !common(a, &r) || PMPI_Comm_rank(a->comm, &rank) ||
 	    PMPI_Comm_size(a->comm, &size))
-		return a->mpi(a);
+		return leave(a, COLL_REDUCE_SCATTER);
 	r.count = (size_t)a->count * (size_t)size;
 	r.bytes = (size_t)a->count * r.size;
 	r.first = (size_t)rank * r.bytes;
@@ -70,6 +81,6 @@ int coll_mpi_reduce_scatter(const struct coll_reduce_args *a)
 	int ret;
 
 	if (!common(a, &r) || !share(a, &r))
-		return a->mpi(a);
+		return leave(a, COLL_REDUCE_SCATTER);
 	return coll_reduce(&r, a->comm, &ret) ? ret : a->mpi(a);
 }

@@ -33,9 +33,23 @@ size_t coll_net_name(uint8_t name[COLL_NAME_MAX])
 	return fi_getname(&coll_net.ep->fid, name, &len) || len > COLL_NAME_MAX ? 0 : len;
 }
 
+static int meet(const uint8_t *name, fi_addr_t *addr)
+{
+	if (coll_names_find(&coll_net.names, name, addr))
+		return 0;
+	if (fi_av_insert(coll_net.av, name, 1, addr, 0, NULL) != 1)
+		return -EADDRNOTAVAIL;
+	return coll_names_add(&coll_net.names, name, *addr);
+}
+
 int coll_net_peer(const uint8_t *name, fi_addr_t *addr)
 {
-	return fi_av_insert(coll_net.av, name, 1, addr, 0, NULL) == 1 ? 0 : -EADDRNOTAVAIL;
+	int ret;
+
+	pthread_mutex_lock(&coll_net.names_lock);
+	ret = meet(name, addr);
+	pthread_mutex_unlock(&coll_net.names_lock);
+	return ret;
 }
 
 /* ---- memory ---- */

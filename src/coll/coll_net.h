@@ -14,7 +14,7 @@
 
 #include <rdma/fabric.h>
 
-#define COLL_NAME_MAX 64 /* of an endpoint */
+#include "coll_names.h"
 
 /* What peers need to write into memory of ours: they add the offset to addr. */
 struct coll_key {
@@ -52,6 +52,7 @@ void coll_net_close(void);
 
 /* The endpoint's name; its length. */
 size_t coll_net_name(uint8_t name[COLL_NAME_MAX]);
+/* Whom to write to; the same for a name that was met before. 0 or -errno. */
 int coll_net_peer(const uint8_t *name, fi_addr_t *addr);
 
 /* For peers to write to, and for writes of our own from it. */

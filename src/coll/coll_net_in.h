@@ -17,6 +17,8 @@ struct coll_net {
 	_Atomic uint64_t next_key;
 	coll_net_arrived arrived;
 	pthread_mutex_t lock;
+	pthread_mutex_t names_lock;
+	struct coll_names names;
 	uint64_t pinged[2]; /* written by peers; written to peers */
 	struct coll_mem ping;
 };

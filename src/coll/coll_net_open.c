@@ -18,7 +18,8 @@
 #define VERSION FI_VERSION(1, 17)
 #define PLUGIN  "libweft-fi.so"
 
-struct coll_net coll_net = {.lock = PTHREAD_MUTEX_INITIALIZER, .next_key = 1};
+struct coll_net coll_net = {
+	.lock = PTHREAD_MUTEX_INITIALIZER, .names_lock = PTHREAD_MUTEX_INITIALIZER, .next_key = 1};
 
 /* Our own provider says that it moves data by itself only to those who ask. */
 static struct fi_info *hints_for(const char *provider, bool moves)
@@ -181,6 +182,7 @@ void coll_net_close(void)
 	CLOSE(ep);
 	CLOSE(cq);
 	CLOSE(av);
+	coll_names_free(&coll_net.names);
 	CLOSE(domain);
 	CLOSE(fabric);
 	if (coll_net.info)

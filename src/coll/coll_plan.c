@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "coll_guard.h"
 #include "coll_here.h"
 #include "coll_place.h"
 #include "util_clock.h"
@@ -351,39 +352,46 @@ static int ours(struct coll_comm *c, const struct coll_job *job, enum coll_varia
 	return ret;
 }
 
+static int by_mpi(struct coll_comm *c, const struct coll_job *job)
+{
+	return coll_guard_run(c, job->op, job->mpi, job->mpi_arg);
+}
+
+/* Who names the MPI's own has it as it is without us. */
+bool coll_plan_leave(struct coll_comm *c, MPI_Comm comm, const struct coll_job *job, int *ret)
+{
+	if (coll_comm_broken(c))
+		*ret = coll_comm_error(comm, atomic_load(&c->err));
+	else if (c->variant[job->op] == COLL_MPI)
+		return false;
+	else
+		*ret = by_mpi(c, job);
+	return true;
+}
+
 bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *job, int *ret)
 {
 	enum coll_variant v = c->variant[job->op];
 	uint64_t began;
 
-	if (coll_comm_broken(c))
-		goto broken;
-	if (v == COLL_MPI || (v == COLL_AUTO && !job->can))
-		return false;
-	if (!usable(c)) {
-		if (coll_comm_broken(c))
-			goto broken;
-		return false;
-	}
+	if (coll_comm_broken(c) || v == COLL_MPI || (v == COLL_AUTO && !job->can) || !usable(c))
+		return coll_plan_leave(c, comm, job, ret);
 	if (v == COLL_AUTO)
 		v = choose(c, job);
 	if (v == COLL_MPI && passes(c, job)) {
-		*ret = job->mpi(job->mpi_arg);
+		*ret = by_mpi(c, job);
 		return true;
 	}
 	began = util_now_ns();
 	/* Two of these are kept, which is enough as long as nobody leaves before all have come. */
 	if (!job->loose)
 		coll_here_came(c, ++c->plan->calls, began);
-	*ret = v == COLL_MPI ? job->mpi(job->mpi_arg) : MPI_SUCCESS;
+	*ret = v == COLL_MPI ? by_mpi(c, job) : MPI_SUCCESS;
 	if (v != COLL_MPI && ours(c, job, v))
 		*ret = coll_comm_error(comm, atomic_load(&c->err));
 	/* Also if the MPI complains: it may do so on some ranks only. */
 	if (v == COLL_MPI || *ret == MPI_SUCCESS)
 		took(c, job, v, began);
-	return true;
-broken:
-	*ret = coll_comm_error(comm, atomic_load(&c->err));
 	return true;
 }
 

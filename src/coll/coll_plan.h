@@ -53,6 +53,10 @@ struct coll_job {
  * it. */
 bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *job, int *ret);
 
+/* The same, but it is no operation that this library could do: the MPI's own does it, unless the
+ * communicator is broken. */
+bool coll_plan_leave(struct coll_comm *c, MPI_Comm comm, const struct coll_job *job, int *ret);
+
 /* What was chosen and why, for WEFT_COLL_STATS. */
 void coll_plan_say(const struct coll_comm *c);
 

@@ -273,8 +273,10 @@ bool coll_reduce(struct coll_reduce *r, MPI_Comm comm, int *ret)
 		.mpi_arg = r->arg,
 	};
 
-	if (!c || !job.bytes || r->size > c->vector)
+	if (!c)
 		return false;
+	if (!job.bytes || r->size > c->vector)
+		return coll_plan_leave(c, comm, &job, ret);
 	r->c = c;
 	if (job.bytes <= PIECES_MAX * c->vector)
 		job.can = 1u << COLL_TREE | (c->hosts > 1 ? 1u << COLL_HALVING : 0);

@@ -5,6 +5,7 @@
  *	coll_killed [OPTIONS] BYTES OPERATION...   the first one is the one in which it dies
  *
  *	-l SECONDS       it is only late, and nobody gets an error
+ *	-s SECONDS       the same, but stopped, and nothing of it runs
  *	-i MILLISECONDS  it dies in the midst of calls that follow each other, after so long
  *	-r ROOT          of MPI_Bcast, if not the one that dies: whoever has not got all of a
  *message that is longer than 1 MB hears of it, too
@@ -21,7 +22,7 @@
 
 enum { LIMIT = 40, OPS = 8 };
 
-static int bytes, root = -1, late, inside;
+static int bytes, root = -1, late, stopped, inside;
 
 static int call(const char *op, void *out, void *in, MPI_Comm comm)
 {
@@ -74,6 +75,19 @@ static void die(int sig)
 	raise(SIGKILL);
 }
 
+/* Until a child wakes it. */
+static void be_stopped(void)
+{
+	pid_t us = getpid();
+
+	if (!fork()) {
+		sleep((unsigned int)stopped);
+		kill(us, SIGCONT);
+		_exit(0);
+	}
+	raise(SIGSTOP);
+}
+
 /* What becomes of the last rank. */
 static void last(void)
 {
@@ -81,6 +95,8 @@ static void last(void)
 
 	if (late) {
 		sleep((unsigned int)late);
+	} else if (stopped) {
+		be_stopped();
 	} else if (inside) {
 		signal(SIGALRM, die);
 		setitimer(ITIMER_REAL, &when, NULL);
@@ -95,9 +111,11 @@ static int options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "l:i:r:")) != -1) {
+	while ((c = getopt(argc, argv, "l:s:i:r:")) != -1) {
 		if (c == 'l')
 			late = atoi(optarg);
+		else if (c == 's')
+			stopped = atoi(optarg);
 		else if (c == 'i')
 			inside = atoi(optarg);
 		else if (c == 'r')
@@ -128,12 +146,12 @@ int main(int argc, char **argv)
 		for (int k = 0; k < 3; k++)
 			call(argv[i], out, in, comm[i]);
 	}
-	alarm(LIMIT);
+	alarm((unsigned int)(LIMIT + late + stopped));
 	if (rank == size - 1)
 		last();
 	for (int i = 0; i < n; i++)
 		test(argv[i], inside && !i, rank, out, in, comm[i]);
-	if (!late)
+	if (!late && !stopped)
 		_exit(0);
 	for (int i = 0; i < n; i++)
 		MPI_Comm_free(&comm[i]);

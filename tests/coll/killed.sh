@@ -44,6 +44,45 @@ killed() {
 		"$(sed -n 's/.*an error after \([0-9.]*\) s.*/\1/p' "$tmp/said" | sort -nu | tr '\n' ' ')"
 }
 
+# ended RANKS BYTES OPERATION [WEFT-RUN-OPTION]...: the MPI's own does it, because of its size. Those who
+# are left get an error of the MPI's, or are ended, and say why.
+ended() {
+	local ranks=$1 bytes=$2 op=$3 pid i began=$SECONDS
+	shift 3
+	: >"$tmp/said"
+	: >"$tmp/err"
+	WEFT_COLL=auto timeout -k 5 60 "$WEFT" run --coll "$@" -n "$ranks" --mpi-args $survive "$program" \
+		"${how[@]}" "$bytes" "$op" >"$tmp/said" 2>"$tmp/err" </dev/null &
+	pid=$!
+	for ((i = 0; i < 400; i++)); do
+		[ "$(finished)" -lt $((ranks - 1)) ] || break
+		sleep 0.1
+	done
+	kill $pid 2>/dev/null
+	wait $pid 2>/dev/null
+	check_eq "$op by the MPI's own: $(finished)" "$op by the MPI's own: $((ranks - 1))"
+	printf "%s by the MPI's own, %d ranks: %d were ended, within %d s\n" "$op" "$ranks" \
+		"$(grep -c "$lost" "$tmp/err")" $((SECONDS - began))
+}
+lost="^weft-coll: .*; rank [0-9]* of [0-9]* has been in .*, by the MPI's own, for .* its process ends"
+finished() {
+	{
+		sed -n 's/^rank \([0-9]*\), .*: an error after .*/\1/p' "$tmp/said"
+		sed -n "s/^weft-coll: .*; rank \([0-9]*\) of .*/\1/p" "$tmp/err"
+	} | sort -u | wc -l
+}
+
+# patient BYTES OPERATION OPTION [WEFT-RUN-OPTION]...: nobody is ended who waits for one that is there.
+patient() {
+	local bytes=$1 op=$2 option=$3
+	shift 3
+	run env WEFT_COLL=auto WEFT_COLL_PATIENCE=1s timeout -k 5 60 "$WEFT" run --coll "$@" -n 4 "$program" \
+		$option "$bytes" "$op"
+	check_code 0
+	check_lacks "$err" "its process ends"
+	check_eq "$(grep -c "^rank [0-9]*, $op of $bytes bytes: no error after .*, none after" <<<"$out")" 4
+}
+
 # Hydra's proxy often does not survive a rank that it has started; on a lab each host has its own.
 if [ "$mpi" = openmpi ]; then
 	killed 4 4 "alltoall=pap_shm_direct allreduce=tree barrier=dissem bcast=tree"
@@ -54,13 +93,22 @@ if [ "$mpi" = openmpi ]; then
 	how=(-i 300)
 	killed 4 100000 "bcast=direct barrier=dissem"
 	how=()
+	ended 4 100000 allgather
+	patient 100000 allgather "-l 6"
+	patient 100000 allgather "-s 6"
 fi
 needs_labs
 lab_new "${prefix}kill" --pgft "1;4;1;1"
 on=(--lab "${prefix}kill")
 killed 4 4 "allreduce=tree allgather=tree barrier=dissem alltoall=pap_shm_direct" "${on[@]}"
 killed 4 100000 "alltoall=pap_direct reduce_scatter=halving" "${on[@]}"
-[ "$mpi" = openmpi ] || finish
+ended 4 600000 bcast "${on[@]}"
+ended 4 100000 allgather "${on[@]}"
+patient 600000 bcast "-s 8" "${on[@]}"
+if [ "$mpi" = mpich ]; then
+	lab_end "${prefix}kill"
+	finish
+fi
 
 # Of two on a host, the one that does not talk to other hosts: who waits for its master, or for others
 # who do, must hear of it, too.

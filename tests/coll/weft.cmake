@@ -1,5 +1,5 @@
 # libweft-coll: its parts by themselves, and programs with it.
-foreach(name bank kinds mail shm window)
+foreach(name bank kinds mail names shm watch window)
   weft_cmocka_test(test_coll_${name} LIBS coll_base)
   target_compile_definitions(test_coll_${name} PRIVATE _GNU_SOURCE)
 endforeach()
@@ -37,6 +37,9 @@ weft_coll_with(threads openmpi host 3 threads 1)
 weft_coll_with(tree.threads openmpi host 3 threads 0.5 WEFT_COLL=${tree})
 weft_coll_with(progress openmpi host 4 progress 1)
 weft_coll_with(ends openmpi host 3 ends 1)
+# More communicators than are the library's, and for MPICH as many as it has.
+weft_coll_with(comms openmpi host 2 comms 1)
+weft_coll_with(comms mpich host 2 comms 1)
 weft_coll_with(auto mpich host 3 check 0.2)
 weft_coll_with(pap_direct mpich host 3 check 0.2 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct)
 weft_coll_with(lab.direct mpich lab 4 check 0.1 WEFT_COLL=alltoall=direct,alltoallv=direct)
@@ -103,6 +106,6 @@ set_tests_properties(coll.fortran PROPERTIES
 foreach(mpi openmpi mpich)
   add_test(NAME coll.killed.${mpi} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/killed.sh ${mpi})
   set_tests_properties(coll.killed.${mpi} PROPERTIES
-    LABELS "plain;mpi" TIMEOUT 300 SKIP_RETURN_CODE 77
+    LABELS "plain;mpi" TIMEOUT 420 SKIP_RETURN_CODE 77
     ENVIRONMENT "WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
 endforeach()

@@ -1,0 +1,341 @@
+#include "coll_guard.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "coll_env.h"
+#include "util_clock.h"
+#include "util_log.h"
+
+#define LOOK_NS (500 * UTIL_NS_PER_MS)
+#define REST_NS UTIL_NS_PER_S
+/* So many of other hosts are asked at a time, those behind us first: each is asked by somebody from
+ * the beginning, and what all ranks of a large communicator ask does not grow with its square. */
+#define ASK_MOST 16
+/* Answers and news that are taken at a time: more come only if somebody sends without end. */
+#define TAKE_MOST 256
+
+atomic_bool coll_guard_asleep = true;
+
+/* lock: held while communicators are looked at, which never waits for anybody. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake; /* of the monotonic clock */
+static pthread_t thread;
+static bool started, stop;
+
+/* ---- asking ---- */
+
+/* A write that may outlive the communicator. */
+struct letter {
+	struct coll_tx tx;
+	uint32_t id;
+	uint64_t serial;
+};
+
+static struct letter *letter_to(const struct coll_comm *c, uint32_t rank,
+				void (*done)(struct coll_tx *tx, int err))
+{
+	struct letter *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->tx.done = done;
+	l->tx.peer = rank;
+	l->id = c->id;
+	l->serial = c->serial;
+	return l;
+}
+
+/* By whoever makes progress; communicators do not end meanwhile. */
+static void answered(struct coll_tx *tx, int err)
+{
+	struct letter *l = (struct letter *)tx;
+	uint32_t at = l->id;
+	struct coll_comm *c = coll_comm_next(&at);
+
+	if (c && c->serial == l->serial) {
+		struct coll_peer *p = &c->peer[tx->peer];
+
+		atomic_store(&p->lost_at,
+			     err ? coll_watch_lost_at(atomic_load(&p->watched), util_now_ns()) : 0);
+		atomic_store(&p->watched, 0);
+	}
+	free(l);
+}
+
+/* A network that has given somebody up may refuse to ask again, and knows no reason. */
+static void refused(struct coll_peer *p, uint64_t now)
+{
+	if (!atomic_load(&p->lost_at))
+		atomic_store(&p->lost_at, now + COLL_WATCH_SILENT_NS);
+	atomic_store(&p->watched, 0);
+}
+
+static void ask(struct coll_comm *c, uint32_t rank, uint64_t now)
+{
+	struct coll_peer *p = &c->peer[rank];
+	struct coll_to to = {p->addr, p->ping.addr, p->ping.key};
+	struct letter *l = letter_to(c, rank, answered);
+	int ret;
+
+	if (!l)
+		return;
+	atomic_store(&p->watched, now);
+	ret = coll_net_ping(&l->tx, &to);
+	if (!ret)
+		return;
+	free(l);
+	if (ret == -EAGAIN)
+		atomic_store(&p->watched, 0); /* no room: next time */
+	else
+		refused(p, now);
+}
+
+/* One that has not answered yet is not asked again, and nobody is asked in its place: a network may
+ * take long to give somebody up. */
+static void ask_some(struct coll_comm *c, uint64_t now)
+{
+	uint32_t asked = 0;
+
+	for (uint32_t i = 1; i < c->size && asked < ASK_MOST; i++) {
+		uint32_t rank = (c->rank + c->inside.asked + i) % c->size;
+
+		if (rank == c->rank || c->peer[rank].host == c->host)
+			continue;
+		asked++;
+		if (!atomic_load(&c->peer[rank].watched))
+			ask(c, rank, now);
+	}
+	c->inside.asked = asked < ASK_MOST ? 0 : (c->inside.asked + ASK_MOST) % c->size;
+}
+
+/* ---- telling ---- */
+
+static void told(struct coll_tx *tx, int err)
+{
+	(void)err;
+	free(tx);
+}
+
+static void tell(struct coll_comm *c, uint32_t rank)
+{
+	struct coll_peer *p = &c->peer[rank];
+	struct coll_word w = {COLL_BROKEN, 0, p->comm, c->rank};
+	struct coll_to to = {p->addr, p->mem.addr + coll_end_at(c), p->mem.key};
+	struct letter *l = letter_to(c, rank, told);
+	void *desc;
+	const void *word = coll_net_word(&desc);
+
+	if (l && coll_net_write(&l->tx, word, sizeof(uint64_t), desc, &to, coll_word_pack(&w)))
+		free(l); /* it will find out by itself */
+}
+
+/* As coll_tell_broken, which is for the thread that is in the call only. */
+static void tell_all(struct coll_comm *c)
+{
+	if (coll_shm_break(&c->shm) || !c->net)
+		return;
+	for (uint32_t i = 0; i < c->size; i++)
+		if (c->peer[i].host != c->host && !atomic_load(&c->peer[i].dead))
+			tell(c, i);
+}
+
+/* ---- looking ---- */
+
+static void look_for(struct coll_comm *c, uint32_t rank, uint64_t now)
+{
+	const struct coll_peer *p = &c->peer[rank];
+	uint64_t lost_at = atomic_load(&p->lost_at);
+
+	if (p->host == c->host) {
+		if (!coll_shm_alive(&c->shm, p->local))
+			coll_comm_lost(c, rank, -EOWNERDEAD);
+	} else if (lost_at && now >= lost_at) {
+		coll_comm_lost(c, rank, -EHOSTUNREACH);
+	}
+}
+
+static void look_for_others(struct coll_comm *c, uint64_t now)
+{
+	bool broken = coll_comm_broken(c);
+
+	for (uint32_t i = 0; i < c->size; i++)
+		look_for(c, i, now);
+	if (!broken && coll_comm_broken(c))
+		tell_all(c);
+	if (c->net && c->hosts > 1)
+		ask_some(c, now);
+}
+
+/* Not by exit(), which would run what the program has for its end while it is in the middle of a
+ * call; nor by MPI_Abort, which a second thread may call only if the program has asked for
+ * threads. */
+static void end_process(const struct coll_comm *c, uint64_t now)
+{
+	char who[64] = "another rank has given up", text[512];
+	int len;
+
+	for (uint32_t i = 0; i < c->size; i++)
+		if (atomic_load(&c->peer[i].dead))
+			snprintf(who, sizeof(who), "rank %u of %u is lost", i, c->size);
+	len = snprintf(
+		text, sizeof(text),
+		"weft-coll: %s; rank %u of %u has been in %s, by the MPI's own, for %llu s "
+		"and would wait for ever: its process ends. With variants named in WEFT_COLL "
+		"it gets an error instead (weft-coll(7)).\n",
+		who, c->rank, c->size, coll_op_names[atomic_load(&c->inside.op)],
+		(unsigned long long)((now - c->inside.watch.since) / UTIL_NS_PER_S));
+	if (write(STDERR_FILENO, text, (size_t)len) < 0)
+		_exit(1);
+	/* Somebody may have the lock, and never give it back. */
+	if (!ftrylockfile(stdout))
+		fflush(stdout);
+	_exit(1);
+}
+
+static enum coll_watch_next look_at(struct coll_comm *c, uint64_t now)
+{
+	/* acquire: what was set up before. */
+	uint32_t turn = atomic_load_explicit(&c->inside.turn, memory_order_acquire);
+	enum coll_watch_next next = coll_watch_step(
+		&c->inside.watch, turn, turn & 1 && coll_comm_broken(c), now, coll_env()->patience);
+
+	if (next == COLL_WATCH_LOOK)
+		look_for_others(c, now);
+	else if (next == COLL_WATCH_END &&
+		 atomic_load_explicit(&c->inside.turn, memory_order_acquire) == turn)
+		end_process(c, now);
+	return next;
+}
+
+/* What comes is for communicators of all kinds; nobody else may be there to take it. */
+static void take_news(void)
+{
+	for (int i = 0, n = 1; n > 0 && i < TAKE_MOST; i += n)
+		n = coll_net_progress();
+}
+
+/* The most that is to be done about any of them. */
+static enum coll_watch_next look_at_all(bool news)
+{
+	enum coll_watch_next most = COLL_WATCH_NOTHING, next;
+	uint64_t now = util_now_ns();
+	struct coll_comm *c;
+	uint32_t at = 0;
+
+	if (news)
+		take_news();
+	while ((c = coll_comm_next(&at))) {
+		next = look_at(c, now);
+		most = next > most ? next : most;
+	}
+	return most;
+}
+
+/* ---- the thread ---- */
+
+/* The monotonic clock, as `wake` was told. */
+static void rest(uint64_t ns)
+{
+	uint64_t until = util_now_ns() + ns;
+	struct timespec ts = {.tv_sec = (time_t)(until / UTIL_NS_PER_S),
+			      .tv_nsec = (long)(until % UTIL_NS_PER_S)};
+
+	pthread_cond_timedwait(&wake, &lock, &ts);
+}
+
+static bool woken(void)
+{
+	return stop || !atomic_load_explicit(&coll_guard_asleep, memory_order_relaxed);
+}
+
+/* Nobody is inside. Whoever enters now wakes us if it has seen that we sleep. If it has not, it had
+ * looked before, and that it is inside is seen by the time of the second look: stores do not take a
+ * second. So neither side needs a fence, which calls would pay for. */
+static void sleep_well(void)
+{
+	atomic_store_explicit(&coll_guard_asleep, true, memory_order_relaxed);
+	rest(REST_NS);
+	if (!woken() && look_at_all(false) == COLL_WATCH_NOTHING)
+		while (!woken())
+			pthread_cond_wait(&wake, &lock);
+	atomic_store_explicit(&coll_guard_asleep, false, memory_order_relaxed);
+}
+
+static void *watch(void *arg)
+{
+	enum coll_watch_next next = COLL_WATCH_WAIT;
+
+	pthread_mutex_lock(&lock);
+	while (!stop) {
+		next = look_at_all(next == COLL_WATCH_LOOK);
+		if (next == COLL_WATCH_NOTHING)
+			sleep_well();
+		else
+			rest(next == COLL_WATCH_LOOK ? LOOK_NS : REST_NS);
+	}
+	pthread_mutex_unlock(&lock);
+	return arg;
+}
+
+/* Signals are the program's. */
+static int start(void)
+{
+	pthread_condattr_t attr;
+	sigset_t all, old;
+	int ret;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&wake, &attr);
+	pthread_condattr_destroy(&attr);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = pthread_create(&thread, NULL, watch, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return ret;
+}
+
+void coll_guard_wake(void)
+{
+	static bool tried;
+
+	pthread_mutex_lock(&lock);
+	atomic_store_explicit(&coll_guard_asleep, false, memory_order_relaxed);
+	if (started) {
+		pthread_cond_signal(&wake);
+	} else if (!tried && coll_env()->patience) {
+		tried = true;
+		started = !start();
+		if (!started)
+			util_log(UTIL_LOG_WARN, "coll: no thread to look for ranks that die while "
+						"the MPI's own does an operation");
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void coll_guard_fence(void)
+{
+	pthread_mutex_lock(&lock);
+	pthread_mutex_unlock(&lock);
+}
+
+void coll_guard_end(void)
+{
+	bool join;
+
+	pthread_mutex_lock(&lock);
+	join = started;
+	stop = true;
+	if (started)
+		pthread_cond_signal(&wake);
+	started = false;
+	pthread_mutex_unlock(&lock);
+	if (join)
+		pthread_join(thread, NULL);
+}
