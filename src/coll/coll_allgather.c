@@ -171,16 +171,19 @@ bool coll_allgather(const struct coll_allgather_args *args, int *ret)
 	};
 
 	if (!c || c->hosts > COLL_MAX_HOSTS || args->recvcount < 0 ||
-	    coll_type_of(args->recvtype, &g.to))
+	    coll_type_of(c->priv, args->recvtype, &g.to))
 		return false;
 	g.bytes = (size_t)args->recvcount * g.to.size;
 	/* As much on every rank, whatever the types look like. */
 	if (!g.bytes || g.bytes > c->vector)
 		return coll_plan_leave(c, args->comm, &job, ret);
 	/* What follows is wrong on this rank only, and the MPI would say so without the others. */
+	if (coll_type_nowhere(&g.to, args->recvbuf, g.bytes))
+		return false;
 	if (args->sendbuf != MPI_IN_PLACE &&
-	    (args->sendcount < 0 || coll_type_of(args->sendtype, &g.from) ||
-	     (size_t)args->sendcount * g.from.size != g.bytes))
+	    (args->sendcount < 0 || coll_type_of(c->priv, args->sendtype, &g.from) ||
+	     (size_t)args->sendcount * g.from.size != g.bytes ||
+	     coll_type_nowhere(&g.from, args->sendbuf, g.bytes)))
 		return false;
 	job.bytes = g.bytes;
 	return coll_plan_run(c, args->comm, &job, ret);

@@ -117,7 +117,7 @@ static int fill(struct coll_alltoall *a, const struct coll_alltoall_args *args)
 	int ret;
 
 	a->in_place = args->sendbuf == MPI_IN_PLACE;
-	ret = coll_type_of(args->recvtype, &a->recv.type);
+	ret = coll_type_of(a->c->priv, args->recvtype, &a->recv.type);
 	a->recv.buf = args->recvbuf;
 	a->recv.count = args->recvcount;
 	a->recv.each = args->recv;
@@ -127,7 +127,7 @@ static int fill(struct coll_alltoall *a, const struct coll_alltoall_args *args)
 	a->send.buf = (char *)(uintptr_t)args->sendbuf;
 	a->send.count = args->sendcount;
 	a->send.each = args->send;
-	return coll_type_of(args->sendtype, &a->send.type);
+	return coll_type_of(a->c->priv, args->sendtype, &a->send.type);
 }
 
 static uint64_t bytes_of(const struct coll_alltoall *a, const struct coll_blocks *b)
@@ -169,6 +169,12 @@ static bool wrong(enum coll_op op, const struct coll_alltoall_args *args, int si
 		return wrong_each(&args->recv, size) ||
 		       (!in_place && wrong_each(&args->send, size));
 	return args->recvcount < 0 || (!in_place && args->sendcount < 0);
+}
+
+static bool nowhere(const struct coll_alltoall *a, const struct coll_blocks *b)
+{
+	return (!b->buf || (void *)b->buf == MPI_IN_PLACE) &&
+	       coll_type_nowhere(&b->type, b->buf, bytes_of(a, b));
 }
 
 static bool fits(const struct coll_alltoall *a, const struct coll_blocks *b)
@@ -224,7 +230,8 @@ bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *
 	enum coll_variant v;
 	uint64_t start;
 
-	if (!c || wrong(op, args, (int)c->size) || fill(&a, args))
+	if (!c || wrong(op, args, (int)c->size) || fill(&a, args) || nowhere(&a, &a.recv) ||
+	    (!a.in_place && nowhere(&a, &a.send)))
 		return false;
 	v = c->variant[op];
 	if (coll_comm_broken(c)) {

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "coll_boot.h"
 #include "coll_env.h"
@@ -13,6 +14,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int keyval = MPI_KEYVAL_INVALID, end_keyval = MPI_KEYVAL_INVALID;
 static int error_code = MPI_ERR_OTHER;
+static atomic_bool ready;
 static bool ended;
 static bool forked; /* this is a child, and all of it is the parent's */
 
@@ -122,16 +124,68 @@ static void in_child(void)
 	forked = true;
 }
 
+/* Of the MPI that this library was made for: handles of another mean nothing here. */
+static bool right_mpi(void)
+{
+	char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	int len;
+	bool open;
+
+	PMPI_Get_library_version(text, &len);
+	open = !strncmp(text, "Open MPI", 8);
+#ifdef OPEN_MPI
+	if (open)
+		return true;
+#else
+	if (!open)
+		return true;
+#endif
+	util_log(UTIL_LOG_WARN,
+		 "coll: this is libweft-coll for %s, and the program runs on %.40s: collective "
+		 "operations are left to it",
+		 open ? "MPICH" : "Open MPI", text);
+	return false;
+}
+
+/* In a class of our own: MPICH has other texts for codes of its own classes. */
+static void make_error(void)
+{
+	int class;
+
+	if (PMPI_Add_error_class(&class) || PMPI_Add_error_code(class, &error_code))
+		return;
+	PMPI_Add_error_string(class, "weft-coll: the communicator is broken");
+	PMPI_Add_error_string(error_code, "weft-coll: a rank of this communicator has died or can "
+					  "not be reached");
+}
+
 static void start(void)
 {
 	pthread_atfork(NULL, NULL, in_child);
+	if (!right_mpi())
+		return;
 	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm, &keyval, NULL))
-		keyval = MPI_KEYVAL_INVALID;
+		return;
 	if (!PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_self, &end_keyval, NULL))
 		PMPI_Comm_set_attr(MPI_COMM_SELF, end_keyval, NULL);
-	if (!PMPI_Add_error_code(MPI_ERR_OTHER, &error_code))
-		PMPI_Add_error_string(error_code, "weft-coll: a rank of this communicator has died "
-						  "or can not be reached");
+	make_error();
+	atomic_store(&ready, true);
+}
+
+/* The attribute, if there can be one: not before MPI_Init, which programs that have only sessions
+ * never call; there is no MPI_COMM_SELF then, with which everything ends. */
+static bool can_have(MPI_Comm comm)
+{
+	int initialized;
+
+	if (coll_env()->choice.off || ended || forked || comm == MPI_COMM_NULL)
+		return false;
+	if (atomic_load_explicit(&ready, memory_order_acquire))
+		return true;
+	if (PMPI_Initialized(&initialized) || !initialized)
+		return false;
+	pthread_once(&once, start);
+	return atomic_load(&ready);
 }
 
 static void say_left(const struct coll_comm *c, int err)
@@ -180,10 +234,7 @@ struct coll_comm *coll_comm_of(MPI_Comm comm)
 	struct coll_comm *c;
 	int found;
 
-	if (coll_env()->choice.off || ended || comm == MPI_COMM_NULL)
-		return NULL;
-	pthread_once(&once, start);
-	if (keyval == MPI_KEYVAL_INVALID || forked)
+	if (!can_have(comm))
 		return NULL;
 	if (PMPI_Comm_get_attr(comm, keyval, &c, &found))
 		return NULL;
@@ -197,11 +248,8 @@ struct coll_comm *coll_comm_known(MPI_Comm comm)
 	struct coll_comm *c;
 	int found;
 
-	if (coll_env()->choice.off || ended || comm == MPI_COMM_NULL)
-		return NULL;
-	pthread_once(&once, start);
-	if (keyval == MPI_KEYVAL_INVALID || forked ||
-	    PMPI_Comm_get_attr(comm, keyval, &c, &found) || !found || c == &left_alone)
+	if (!can_have(comm) || PMPI_Comm_get_attr(comm, keyval, &c, &found) || !found ||
+	    c == &left_alone)
 		return NULL;
 	return c;
 }

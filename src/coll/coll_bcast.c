@@ -418,12 +418,15 @@ bool coll_bcast(const struct coll_bcast_args *args, int *ret)
 	};
 
 	if (!c || c->hosts > COLL_MAX_HOSTS || args->count < 0 || args->root < 0 ||
-	    args->root >= (int)c->size || coll_type_of(args->type, &b.type))
+	    args->root >= (int)c->size || coll_type_of(c->priv, args->type, &b.type))
 		return false;
 	/* As much on every rank, whatever the types look like. */
 	b.bytes = (size_t)args->count * b.type.size;
 	if (!b.bytes || b.bytes > COLL_BLOCK_MAX)
 		return coll_plan_leave(c, args->comm, &job, ret);
+	/* Wrong on this rank only, and the MPI says so without the others. */
+	if (coll_type_nowhere(&b.type, args->buf, b.bytes))
+		return false;
 	b.root = (uint32_t)args->root;
 	b.root_host = c->peer[b.root].host;
 	job.bytes = job.own = b.bytes;

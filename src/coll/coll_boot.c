@@ -218,12 +218,26 @@ static int exchange(struct coll_comm *c, int ok)
 
 /* ---- all of it ---- */
 
+static void say_net(const struct coll_comm *c, int err)
+{
+	static atomic_bool said;
+
+	if (!c->net && !c->rank)
+		util_log_once(&said, UTIL_LOG_WARN,
+			      "coll: provider %s (WEFT_COLL_PROVIDER) can not be used by %s%s; "
+			      "communicators of several hosts are left to the MPI",
+			      coll_env()->provider, err ? "this rank: " : "all ranks",
+			      err ? strerror(-err) : "");
+}
+
 static int open_parts(struct coll_comm *c, MPI_Comm node)
 {
 	char name[COLL_SHM_NAME] = "";
 	int ret, all;
 
-	c->net = agree(c, !coll_net_open(coll_env()->provider, coll_comm_arrived));
+	ret = coll_net_open(coll_env()->provider, coll_comm_arrived);
+	c->net = agree(c, !ret);
+	say_net(c, ret);
 	ret = coll_comm_add(c);
 	if (!ret)
 		ret = open_memory(c);

@@ -11,8 +11,8 @@
  * nobody has to wait until they have arrived. The copy is written over in the call after the next
  * one; whoever comes to that knows that they have.
  *
- * Where memory to receive into can not be registered, the MPI carries the data: the receiver says
- * that, too.
+ * Where memory to receive into can not be registered, or a block is longer than a write can be, the
+ * MPI carries the data: the receiver says that, too.
  */
 #include <errno.h>
 #include <limits.h>
@@ -96,13 +96,11 @@ static struct coll_advert advert(const struct coll_direct *d, uint32_t src)
 {
 	uint64_t len = coll_block_len(&d->a->recv, src);
 
-	if (d->landing)
-		return d->landing->registered
-			       ? (struct coll_advert){d->landing->mem.key.addr + d->landing_at[src],
-						      d->landing->mem.key.key, len, 0, 0}
-			       : (struct coll_advert){.len = len, .carried = 1};
-	if (!d->net.mem.mr)
+	if (len > coll_net_longest() || !(d->landing ? d->landing->registered : !!d->net.mem.mr))
 		return (struct coll_advert){.len = len, .carried = 1};
+	if (d->landing)
+		return (struct coll_advert){d->landing->mem.key.addr + d->landing_at[src],
+					    d->landing->mem.key.key, len, 0, 0};
 	return (struct coll_advert){
 		d->net.mem.key.addr + (uint64_t)(coll_block_at(&d->a->recv, src) - d->net.span),
 		d->net.mem.key.key, len, 0, 0};
@@ -337,11 +335,11 @@ static int deliver_carried(struct coll_direct *d)
 {
 	int ret = 0;
 
-	if (!d->landing || d->landing->registered)
+	if (!d->landing)
 		return 0;
 	for (uint32_t i = 0; i < d->c->size && !ret; i++)
 		if (!coll_direct_is_here(d, i) &&
-		    coll_direct_is_long(d, coll_block_len(&d->a->recv, i)))
+		    coll_direct_is_long(d, coll_block_len(&d->a->recv, i)) && advert(d, i).carried)
 			ret = coll_deliver(d->a, i, coll_direct_landing(d, i));
 	return ret;
 }

@@ -8,6 +8,11 @@ static bool common(const struct coll_reduce_args *a, struct coll_reduce *r)
 {
 	if (a->count < 0 || !coll_reduce_known(a->op, a->type, &r->size))
 		return false;
+	/* The MPI says that it is wrong without the others. */
+	if (a->recvbuf == MPI_IN_PLACE)
+		return false;
+	if (a->count && (!a->sendbuf || !a->recvbuf))
+		return false;
 	r->from = a->sendbuf == MPI_IN_PLACE ? a->recvbuf : a->sendbuf;
 	r->to = a->recvbuf;
 	r->type = a->type;

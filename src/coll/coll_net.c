@@ -94,6 +94,11 @@ bool coll_net_local(void)
 	return coll_net.info->domain_attr->mr_mode & FI_MR_LOCAL;
 }
 
+size_t coll_net_longest(void)
+{
+	return coll_net.info->ep_attr->max_msg_size;
+}
+
 bool coll_net_moves(void)
 {
 	return coll_net.info->domain_attr->data_progress == FI_PROGRESS_AUTO;

@@ -61,6 +61,9 @@ void coll_net_dereg(struct coll_mem *mem);
 /* Whether writes need a desc, that is, come from registered memory only. */
 bool coll_net_local(void);
 
+/* The longest write. */
+size_t coll_net_longest(void);
+
 /* Whether writes reach the other side while nobody here makes progress. */
 bool coll_net_moves(void);
 

@@ -1,6 +1,7 @@
 #include "coll_place.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -205,36 +206,68 @@ int coll_place_parse(char *text, const char *name, struct coll_found *found)
 
 /* ---- this host ---- */
 
+/* Allocated; or NULL with errno. */
 static char *read_file(const char *path)
 {
 	FILE *f = fopen(path, "re");
 	char *text = f ? malloc(TEXT_MAX) : NULL;
 	size_t n = text ? fread(text, 1, TEXT_MAX, f) : 0;
-	bool good = text && !ferror(f) && n < TEXT_MAX;
+	int err = !f || !text ? errno : ferror(f) ? EIO : n == TEXT_MAX ? EFBIG : 0;
 
 	if (f)
 		fclose(f);
-	if (!good) {
+	if (err) {
 		free(text);
+		errno = err;
 		return NULL;
 	}
 	text[n] = '\0';
 	return text;
 }
 
-void coll_place_find(struct coll_found *found)
+static void complain(const char *path, const char *host, int err)
 {
-	const char *path = coll_env()->topology;
-	char name[256] = "", *text;
+	const char *what = err == -ENOENT   ? "it has no line with this host"
+			   : err == -EINVAL ? "its switches go round in circles, are more than 8 "
+					      "levels high, or have no name"
+					    : strerror(-err);
 
-	*found = (struct coll_found){0};
-	if (!path)
-		return;
-	text = read_file(path);
+	util_log(UTIL_LOG_WARN,
+		 "coll: WEFT_COLL_TOPOLOGY=%s does not say where '%s' is: %s; places in the tree "
+		 "are not used",
+		 path, host, what);
+}
+
+static void find(const char *path, struct coll_found *found, bool loud)
+{
+	char name[256] = "", *text = read_file(path);
+	int err = errno, ret;
+
 	gethostname(name, sizeof(name) - 1);
-	if (!text || coll_place_parse(text, name, found))
-		util_log(UTIL_LOG_WARN,
-			 "coll: %s does not say where '%s' is; places in the tree are not used",
-			 path, name);
+	if (!text) {
+		if (loud)
+			util_log(UTIL_LOG_WARN,
+				 "coll: WEFT_COLL_TOPOLOGY=%s can not be read: %s; places in the "
+				 "tree are not used",
+				 path, strerror(err));
+		return;
+	}
+	ret = coll_place_parse(text, name, found);
+	if (ret && loud)
+		complain(path, name, ret);
 	free(text);
+}
+
+void coll_place_find(struct coll_found *found, bool loud)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct coll_found ours;
+	static bool looked;
+
+	pthread_mutex_lock(&lock);
+	if (!looked && coll_env()->topology)
+		find(coll_env()->topology, &ours, loud);
+	looked = true;
+	*found = ours;
+	pthread_mutex_unlock(&lock);
 }

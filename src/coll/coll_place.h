@@ -10,6 +10,7 @@
 #ifndef WEFT_COLL_PLACE_H
 #define WEFT_COLL_PLACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "coll_tree.h"
@@ -26,7 +27,8 @@ struct coll_found {
  * more levels than COLL_LEVELS_MAX. */
 int coll_place_parse(char *text, const char *name, struct coll_found *found);
 
-/* This host's, by the file that WEFT_COLL_TOPOLOGY names; not found without one. */
-void coll_place_find(struct coll_found *found);
+/* This host's, by the file that WEFT_COLL_TOPOLOGY names; not found without one. The file is read
+ * once; if it is of no use, that is said then, if loud. */
+void coll_place_find(struct coll_found *found, bool loud);
 
 #endif

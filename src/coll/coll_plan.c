@@ -10,6 +10,7 @@
 #include "coll_here.h"
 #include "coll_place.h"
 #include "util_clock.h"
+#include "util_log.h"
 
 enum { TURNS = 16 }; /* of a measurement */
 
@@ -137,15 +138,17 @@ static int measure(struct coll_comm *c, struct coll_cost *cost)
 /* Hosts' places, if all of them are known. */
 static int make_tree(struct coll_comm *c, struct coll_plan *p)
 {
+	static atomic_bool said;
 	struct coll_found *all = calloc(c->size, sizeof(*all));
 	struct coll_place *places = calloc(c->hosts, sizeof(*places));
 	MPI_Request req;
 	uint32_t levels;
+	bool same = true;
 	int ret = -ENOMEM;
 
 	if (!all_ok(c, all && places))
 		goto out;
-	coll_place_find(&all[c->rank]);
+	coll_place_find(&all[c->rank], !c->peer[c->rank].local);
 	if (PMPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, sizeof(*all), MPI_BYTE,
 			    c->priv, &req))
 		goto out;
@@ -159,8 +162,13 @@ static int make_tree(struct coll_comm *c, struct coll_plan *p)
 		places[h] = f->place;
 		/* They all have to mean the same tree. */
 		if (f->levels != levels || f->tree != all[coll_master(c, 0)].tree)
-			levels = 0;
+			same = false;
 	}
+	if (!same && !c->rank)
+		util_log_once(&said, UTIL_LOG_WARN,
+			      "coll: hosts have unlike files of WEFT_COLL_TOPOLOGY, or are "
+			      "at different depths in it; places in the tree are not used");
+	levels = same ? levels : 0;
 	p->levels = levels <= COLL_LEVELS_MAX ? levels : 0;
 	ret = coll_tree_make(&p->tree, c->hosts, p->levels ? places : NULL, p->levels);
 out:

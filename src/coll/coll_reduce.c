@@ -22,16 +22,17 @@ struct piece {
 	uint32_t call;
 	size_t count;   /* elements */
 	uint32_t where; /* the vector that has what is reduced so far */
+	bool wrong;     /* the MPI did not add */
 };
 
-static void add(const struct piece *p, uint32_t from, uint32_t to, struct coll_part part)
+static void add(struct piece *p, uint32_t from, uint32_t to, struct coll_part part)
 {
 	size_t at = part.first * p->r->size;
 
-	if (part.count)
-		PMPI_Reduce_local(coll_vector(p->c, p->call, from) + at,
-				  coll_vector(p->c, p->call, to) + at, (int)part.count, p->r->type,
-				  p->r->how);
+	if (part.count && PMPI_Reduce_local(coll_vector(p->c, p->call, from) + at,
+					    coll_vector(p->c, p->call, to) + at, (int)part.count,
+					    p->r->type, p->r->how))
+		p->wrong = true;
 }
 
 static struct coll_part whole(const struct piece *p)
@@ -252,6 +253,8 @@ static int reduce(void *arg, enum coll_variant v)
 		p.count = n;
 		memcpy(coll_vector(c, p.call, c->shm.me), r->from + at * r->size, n * r->size);
 		ret = meet(&p, v == COLL_HALVING);
+		if (!ret && p.wrong)
+			ret = -EINVAL;
 		if (ret)
 			break;
 		take(&p, at * r->size, n * r->size);
@@ -285,7 +288,8 @@ bool coll_reduce(struct coll_reduce *r, MPI_Comm comm, int *ret)
 
 /* ---- what is known ---- */
 
-enum type_class { NO_TYPE, INTEGER, REAL, COMPLEX, LOGICAL, BYTES };
+/* Logical operations are not for integers of Fortran, which has a type for that. */
+enum type_class { NO_TYPE, INTEGER, FORTRAN_INTEGER, REAL, COMPLEX, LOGICAL, BYTES };
 
 /* Handles are not constants with every MPI. */
 static enum type_class class_of(MPI_Datatype t)
@@ -318,7 +322,7 @@ static enum type_class class_of(MPI_Datatype t)
 		{MPI_BYTE, BYTES},
 		{MPI_C_FLOAT_COMPLEX, COMPLEX},
 		{MPI_C_DOUBLE_COMPLEX, COMPLEX},
-		{MPI_INTEGER, INTEGER},
+		{MPI_INTEGER, FORTRAN_INTEGER},
 		{MPI_REAL, REAL},
 		{MPI_DOUBLE_PRECISION, REAL},
 		{MPI_COMPLEX, COMPLEX},
@@ -345,6 +349,8 @@ bool coll_reduce_known(MPI_Op op, MPI_Datatype type, size_t *size)
 	switch (class) {
 	case INTEGER:
 		return sum || most || logical || bits;
+	case FORTRAN_INTEGER:
+		return sum || most || bits;
 	case REAL:
 		return sum || most;
 	case COMPLEX:

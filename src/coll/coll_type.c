@@ -95,18 +95,29 @@ static size_t known_size(MPI_Datatype mpi)
 	return 0;
 }
 
-int coll_type_of(MPI_Datatype mpi, struct coll_type *t)
+/* Nobody can be asked for that. */
+static bool committed(const struct coll_type *t)
+{
+	char none[1];
+	int pos = 0;
+
+	return !PMPI_Pack(none, 0, t->mpi, none, 0, &pos, t->comm);
+}
+
+int coll_type_of(MPI_Comm comm, MPI_Datatype mpi, struct coll_type *t)
 {
 	MPI_Aint lb, true_lb, true_extent;
 	MPI_Count size;
 
-	*t = (struct coll_type){.mpi = mpi, .size = known_size(mpi), .plain = true};
+	*t = (struct coll_type){.mpi = mpi, .comm = comm, .size = known_size(mpi), .plain = true};
 	t->extent = (MPI_Aint)t->size;
 	if (t->size)
 		return 0;
 	if (mpi == MPI_DATATYPE_NULL || PMPI_Type_size_x(mpi, &size) || size < 0 ||
 	    PMPI_Type_get_extent(mpi, &lb, &t->extent) ||
 	    PMPI_Type_get_true_extent(mpi, &true_lb, &true_extent))
+		return -EINVAL;
+	if (!committed(t))
 		return -EINVAL;
 	t->size = (size_t)size;
 	t->plain = !size || (t->extent == size && true_extent == size && !lb && !true_lb &&
@@ -135,8 +146,8 @@ static int move(const struct coll_type *t, char *typed, MPI_Count count, char *p
 
 		n = piece(t, count - at);
 		bytes = (int)((size_t)n * t->size);
-		err = pack ? PMPI_Pack(one, (int)n, t->mpi, other, bytes, &pos, MPI_COMM_SELF)
-			   : PMPI_Unpack(other, bytes, &pos, one, (int)n, t->mpi, MPI_COMM_SELF);
+		err = pack ? PMPI_Pack(one, (int)n, t->mpi, other, bytes, &pos, t->comm)
+			   : PMPI_Unpack(other, bytes, &pos, one, (int)n, t->mpi, t->comm);
 		if (err || (pack && pos != bytes))
 			return -EINVAL;
 	}

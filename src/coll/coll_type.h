@@ -10,6 +10,7 @@
 
 struct coll_type {
 	MPI_Datatype mpi;
+	MPI_Comm comm;   /* whose error handler returns */
 	size_t size;     /* bytes on the way */
 	MPI_Aint extent; /* from one to the next in memory */
 	bool plain;      /* in memory as on the way, one behind the other */
@@ -25,8 +26,16 @@ static inline bool coll_type_fits(const struct coll_type *t)
 	return t->plain || t->size <= COLL_BLOCK_MAX;
 }
 
-/* Returns 0, or -EINVAL if the MPI does not say. */
-int coll_type_of(MPI_Datatype mpi, struct coll_type *t);
+/* comm: one of ours. Returns 0, or -EINVAL for one that the MPI does not know, or that is not
+ * committed. */
+int coll_type_of(MPI_Comm comm, MPI_Datatype mpi, struct coll_type *t);
+
+/* Whether nothing of this type can be there, though there should be `bytes` of it: for the MPI to
+ * complain about. What is not plain may be anywhere (MPI_BOTTOM). */
+static inline bool coll_type_nowhere(const struct coll_type *t, const void *buf, size_t bytes)
+{
+	return bytes && (buf == MPI_IN_PLACE || (!buf && t->plain));
+}
 
 /* count of them, from or to where the program has them. bytes: count * t->size. */
 int coll_type_pack(const struct coll_type *t, const void *from, MPI_Count count, void *to);

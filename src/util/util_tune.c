@@ -33,7 +33,9 @@ static const struct unit size_units[] = {
 	{"", 1},
 	{"k", UINT64_C(1) << 10},
 	{"K", UINT64_C(1) << 10},
+	{"m", UINT64_C(1) << 20},
 	{"M", UINT64_C(1) << 20},
+	{"g", UINT64_C(1) << 30},
 	{"G", UINT64_C(1) << 30},
 	{NULL, 0},
 };

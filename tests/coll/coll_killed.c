@@ -50,6 +50,20 @@ static int other(const char *op, char *out, MPI_Comm comm)
 	return MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm);
 }
 
+/* An error is only what says whose it is, and what has happened. */
+static const char *in_words(int error)
+{
+	static char text[MPI_MAX_ERROR_STRING + 32];
+	int len;
+
+	MPI_Error_string(error, text, &len);
+	if (strstr(text, "weft-coll: a rank of this communicator has died"))
+		return "an error";
+	memmove(text + 12, text, strlen(text) + 1);
+	memcpy(text, "an error by ", 12);
+	return text;
+}
+
 /* many: until there is an error; LIMIT ends it, too. */
 static void test(const char *op, int many, int rank, char *out, void *in, MPI_Comm comm)
 {
@@ -64,7 +78,7 @@ static void test(const char *op, int many, int rank, char *out, void *in, MPI_Co
 	if (again != MPI_SUCCESS)
 		again = other(op, out, comm);
 	printf("rank %d, %s of %d bytes: %s after %.2f s, %s after that\n", rank, op, bytes,
-	       error == MPI_SUCCESS ? "no error" : "an error", took,
+	       error == MPI_SUCCESS ? "no error" : in_words(error), took,
 	       again == MPI_SUCCESS ? "none" : "another");
 	fflush(stdout);
 }
