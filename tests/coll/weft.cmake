@@ -35,6 +35,7 @@ weft_coll_with(lab.provider openmpi lab 5 check 0.2 "WEFT_COLL_PROVIDER=tcp\\\;o
                WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct)
 weft_coll_with(threads openmpi host 3 threads 1)
 weft_coll_with(tree.threads openmpi host 3 threads 0.5 WEFT_COLL=${tree})
+weft_coll_with(lab.threads openmpi lab 6 threads 0.5)
 weft_coll_with(progress openmpi host 4 progress 1)
 weft_coll_with(ends openmpi host 3 ends 1)
 weft_coll_with(auto mpich host 3 check 0.2)
@@ -44,6 +45,9 @@ weft_coll_with(lab.auto mpich lab 4 check 0.2)
 weft_coll_with(lab.pap_direct mpich lab 4 check 0.2 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct,${tree})
 weft_coll_with(tree mpich host 2 check 0.1 WEFT_COLL=${tree})
 weft_coll_with(threads mpich host 2 threads 1)
+# Whose threads poll the same device, with the MPI's lock in their hands.
+weft_coll_with(lab.threads mpich lab 6 threads 0.5)
+weft_coll_with(lab.tree.threads mpich lab 4 threads 0.5 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct,${tree})
 weft_coll_with(progress mpich host 2 progress 1)
 weft_coll_with(ends mpich host 3 ends 1)
 # Whose ranks poll a device of the same process without end, and two of which are on each host.
