@@ -14,11 +14,6 @@
 #include "rnic_table.h"
 #include "rnic_tune.h"
 
-/* Empty polls in a row before the poller offers its core to others: few when somebody
- * took the offer last time, many when nobody did, because asking costs latency. */
-#define YIELD_MIN      8
-#define YIELD_MAX      256
-#define YIELD_TAKEN_NS (5 * UTIL_NS_PER_US)
 /* How long an acknowledgement waits for data to ride on, or for more to acknowledge: longer than a
  * program needs to answer, or, ... */
 #define HOLD_NS (8 * UTIL_NS_PER_US)
@@ -337,24 +332,6 @@ static bool pass(struct rnic_engine *e, uint64_t now, bool ask)
 	return did;
 }
 
-/* Somebody may need this core to produce what we are waiting for. */
-static void offer_core(struct rnic_engine *e)
-{
-	unsigned int after = atomic_load_explicit(&e->yield_after, memory_order_relaxed);
-	uint64_t now;
-
-	if (atomic_fetch_add_explicit(&e->empty_polls, 1, memory_order_relaxed) < after)
-		return;
-	now = util_now_ns();
-	sched_yield();
-	if (util_now_ns() - now > YIELD_TAKEN_NS)
-		after = YIELD_MIN;
-	else if (after < YIELD_MAX)
-		after *= 2;
-	atomic_store_explicit(&e->yield_after, after, memory_order_relaxed);
-	atomic_store_explicit(&e->empty_polls, 0, memory_order_relaxed);
-}
-
 /* Reading the clock takes a tenth of the time of a message through a ring. Who polls rings does
  * so every few hundred nanoseconds; the time of one of the last polls is good enough. If it does
  * not, the thread has been at work in between, and the clock is read again. */
@@ -371,8 +348,8 @@ static uint64_t poll_time(struct rnic_engine *e)
 bool rnic_engine_poll(struct rnic_engine *e)
 {
 	uint64_t last = atomic_load_explicit(&e->last_poll, memory_order_relaxed);
+	uint64_t now, until;
 	bool did, seldom;
-	uint64_t now;
 
 	if (atomic_load_explicit(&e->serving, memory_order_relaxed) && rnic_is_thread(e))
 		return false; /* what is there is all that it is called for */
@@ -381,7 +358,7 @@ bool rnic_engine_poll(struct rnic_engine *e)
 	/* relaxed: a hint to the progress thread, nothing is published with it. Given
 	 * before the lock is had: the thread that holds it shall make way. */
 	atomic_store_explicit(&e->last_poll, now, memory_order_relaxed);
-	rnic_poller_is(e);
+	rnic_poller_is(e, now);
 	if (util_lock_wanted(&e->lock))
 		sched_yield();
 	if (!util_trylock(&e->lock)) {
@@ -390,11 +367,12 @@ bool rnic_engine_poll(struct rnic_engine *e)
 		return false;
 	}
 	did = pass(e, now, seldom);
+	until = list_empty(&e->due) && list_empty(&e->rings) ? rnic_timer_next(e) : 0;
 	rnic_unlock(e);
 	if (did)
 		atomic_store_explicit(&e->empty_polls, 0, memory_order_relaxed);
 	else
-		offer_core(e);
+		rnic_offer_core(e, until);
 	return true;
 }
 
@@ -513,7 +491,7 @@ static struct rnic_engine *engine_new(void)
 	list_init(&e->conns);
 	list_init(&e->listeners);
 	list_init(&e->groups);
-	atomic_store(&e->yield_after, YIELD_MIN);
+	rnic_offer_init(e);
 	e->max_strangers = strangers();
 	e->fpdu_payload = (uint32_t)util_tune_uint(rnic_tune(RNIC_TUNE_FPDU));
 	e->use_thread = util_tune_bool(rnic_tune(RNIC_TUNE_PROGRESS));

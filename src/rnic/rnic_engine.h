@@ -119,9 +119,10 @@ struct rnic_engine {
 	bool has_thread;
 	atomic_bool stop;
 	pthread_t thread;
-	atomic_uint_fast64_t last_poll; /* when an application thread last ran a pass */
-	atomic_uintptr_t poller;        /* who it was, ... */
-	atomic_int poller_clock;        /* ... and the clock of its CPU time */
+	atomic_uint_fast64_t last_poll;      /* when an application thread last ran a pass */
+	atomic_uintptr_t poller;             /* who it was, ... */
+	atomic_int poller_clock;             /* ... and the clock of its CPU time */
+	atomic_uint_fast64_t poller_changed; /* when it last was another than before */
 	atomic_uint polls; /* since the application was about to sleep; up to a limit */
 	struct {
 		uint64_t last, at, cpu;
@@ -143,6 +144,7 @@ struct rnic_engine {
 
 	atomic_uint empty_polls; /* in a row, by any thread */
 	atomic_uint yield_after; /* this many of them, give others the core */
+	atomic_uint_fast64_t crowded_until;
 
 	uint32_t fpdu_payload; /* largest payload of one frame */
 	uint8_t *rxbuf, *txbuf;
@@ -178,6 +180,12 @@ void rnic_leave(struct rnic_engine *e);
 /* One pass by an application thread. Returns false when another thread is at it. */
 bool rnic_engine_poll(struct rnic_engine *e);
 
+/* ---- rnic_offer.c ---- */
+void rnic_offer_init(struct rnic_engine *e);
+/* A poll has found nothing: others may have the core, now and then. Needs no lock. until: when the
+ * engine has something to do by itself, 0 if that cannot be slept for. */
+void rnic_offer_core(struct rnic_engine *e, uint64_t until);
+
 /* ---- rnic_thread.c ---- */
 /* The application is about to sleep: the progress thread takes over at once. Needs
  * no lock. */
@@ -190,7 +198,7 @@ bool rnic_is_thread(const struct rnic_engine *e);
 /* The thread calls owners of completion queues. True: it has, or could not now. */
 bool rnic_serve(struct rnic_engine *e);
 /* The calling thread polls: the progress thread looks at its clock. */
-void rnic_poller_is(struct rnic_engine *e);
+void rnic_poller_is(struct rnic_engine *e, uint64_t now);
 /* A pass of the progress thread, which has the lock and loses it. Returns when it next has to be
  * there, 0 for at once. *found: there was something to do, or something owed. */
 uint64_t rnic_engine_turn(struct rnic_engine *e, uint64_t now, bool *found);

@@ -40,13 +40,15 @@ static void futex(atomic_uint *word, int op, unsigned int value, const struct ti
 	syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
 }
 
-void rnic_poller_is(struct rnic_engine *e)
+void rnic_poller_is(struct rnic_engine *e, uint64_t now)
 {
 	uintptr_t self = (uintptr_t)pthread_self();
 	clockid_t clock;
 
 	if (atomic_load_explicit(&e->poller, memory_order_relaxed) != self &&
 	    !pthread_getcpuclockid(pthread_self(), &clock)) {
+		if (atomic_load_explicit(&e->poller, memory_order_relaxed))
+			atomic_store_explicit(&e->poller_changed, now, memory_order_relaxed);
 		atomic_store_explicit(&e->poller, self, memory_order_relaxed);
 		atomic_store_explicit(&e->poller_clock, clock, memory_order_relaxed);
 	}

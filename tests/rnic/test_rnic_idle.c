@@ -1,5 +1,8 @@
-/* Nothing to do costs nothing: the progress thread sleeps, and is not woken. */
+/* Nothing to do costs nothing: the progress thread sleeps, and is not woken; pollers sleep where
+ * they would only get in each other's way. */
 #include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
 #include "peer.h"
 
 struct usage {
@@ -181,13 +184,83 @@ static void test_lingering(void **state)
 	court_close(&c);
 }
 
+/* ---- several pollers ---- */
+
+enum { POLLERS = 3, POLLED_MS = 500 };
+
+/* A library with a lock of its own, as MPICH is. */
+struct library {
+	pthread_mutex_t lock;
+	struct ibv_cq *cq;
+	uint64_t end;
+	_Atomic uint64_t cpu_ns;
+};
+
+static void *poll_with_lock(void *arg)
+{
+	struct library *l = arg;
+	struct ibv_wc wc;
+
+	while (rig_now_ms() < l->end) {
+		pthread_mutex_lock(&l->lock);
+		CHECK(ibv_poll_cq(l->cq, 1, &wc) == 0);
+		pthread_mutex_unlock(&l->lock);
+	}
+	l->cpu_ns += util_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+	return NULL;
+}
+
+static void one_core(cpu_set_t *before)
+{
+	cpu_set_t one;
+	int cpu = 0;
+
+	CHECK_0(sched_getaffinity(0, sizeof(*before), before));
+	while (!CPU_ISSET(cpu, before))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	CHECK_0(sched_setaffinity(0, sizeof(one), &one));
+}
+
+/* They wait in turns for the same lock, on one core: who yields it with the lock in its hands only
+ * makes the next one see that it is taken. So they leave most of the core to others. */
+static void test_several_pollers(void **state)
+{
+	struct library l = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	struct rig_opts o = rig_defaults();
+	pthread_t t[POLLERS];
+	cpu_set_t before;
+	struct rig r;
+	struct end e;
+
+	(void)state;
+	one_core(&before);
+	o.type = IBV_QPT_UD;
+	rig_open(&r);
+	end_make(&e, &r, &o);
+	end_up(&e, NULL);
+	l.cq = e.scq;
+	l.end = rig_now_ms() + POLLED_MS;
+	for (int i = 0; i < POLLERS; i++)
+		CHECK_0(pthread_create(&t[i], NULL, poll_with_lock, &l));
+	for (int i = 0; i < POLLERS; i++)
+		CHECK_0(pthread_join(t[i], NULL));
+	if (l.cpu_ns > POLLED_MS / 2 * RIG_MS)
+		fprintf(stderr, "used %llu of %d ms\n", (unsigned long long)(l.cpu_ns / RIG_MS),
+			POLLED_MS);
+	CHECK(l.cpu_ns <= POLLED_MS / 2 * RIG_MS);
+	end_destroy(&e);
+	rig_close(&r);
+	CHECK_0(sched_setaffinity(0, sizeof(before), &before));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		RIG_TEST(test_after_traffic),
-		RIG_TEST(test_waiting),
-		RIG_TEST(test_absent_peer),
-		RIG_TEST(test_lingering),
+		RIG_TEST(test_after_traffic),   RIG_TEST(test_waiting),
+		RIG_TEST(test_absent_peer),     RIG_TEST(test_lingering),
+		RIG_TEST(test_several_pollers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
