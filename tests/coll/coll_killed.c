@@ -50,7 +50,7 @@ static int other(const char *op, char *out, MPI_Comm comm)
 	return MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm);
 }
 
-/* An error is only what says whose it is, and what has happened. */
+/* One of ours says whose it is, and what has happened. */
 static const char *in_words(int error)
 {
 	static char text[MPI_MAX_ERROR_STRING + 32];

@@ -67,7 +67,7 @@ ended() {
 lost="^weft-coll: .*; rank [0-9]* of [0-9]* has been in .*, by the MPI's own, for .* its process ends"
 finished() {
 	{
-		sed -n 's/^rank \([0-9]*\), .*: an error after .*/\1/p' "$tmp/said"
+		sed -n 's/^rank \([0-9]*\), .*: an error.* after .*/\1/p' "$tmp/said"
 		sed -n "s/^weft-coll: .*; rank \([0-9]*\) of .*/\1/p" "$tmp/err"
 	} | sort -u | wc -l
 }
