@@ -271,6 +271,7 @@ static void *watch(void *arg)
 {
 	enum coll_watch_next next = COLL_WATCH_WAIT;
 
+	pthread_setname_np(pthread_self(), "weft-guard");
 	pthread_mutex_lock(&lock);
 	while (!stop) {
 		next = look_at_all(next == COLL_WATCH_LOOK);
