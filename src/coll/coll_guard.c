@@ -198,17 +198,25 @@ static void end_process(const struct coll_comm *c, uint64_t now)
 	_exit(1);
 }
 
+static enum coll_watch_next step(struct coll_comm *c, uint32_t turn, uint64_t now)
+{
+	return coll_watch_step(&c->inside.watch, turn, turn & 1 && coll_comm_broken(c), now,
+			       coll_env()->patience);
+}
+
 static enum coll_watch_next look_at(struct coll_comm *c, uint64_t now)
 {
 	/* acquire: what was set up before. */
 	uint32_t turn = atomic_load_explicit(&c->inside.turn, memory_order_acquire);
-	enum coll_watch_next next = coll_watch_step(
-		&c->inside.watch, turn, turn & 1 && coll_comm_broken(c), now, coll_env()->patience);
+	enum coll_watch_next next = step(c, turn, now);
 
-	if (next == COLL_WATCH_LOOK)
+	if (next == COLL_WATCH_LOOK) {
 		look_for_others(c, now);
-	else if (next == COLL_WATCH_END &&
-		 atomic_load_explicit(&c->inside.turn, memory_order_acquire) == turn)
+		/* Who finds out has as much time from then on as those whom it tells. */
+		next = step(c, turn, now);
+	}
+	if (next == COLL_WATCH_END &&
+	    atomic_load_explicit(&c->inside.turn, memory_order_acquire) == turn)
 		end_process(c, now);
 	return next;
 }

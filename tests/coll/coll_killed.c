@@ -7,6 +7,7 @@
  *	-l SECONDS       it is only late, and nobody gets an error
  *	-s SECONDS       the same, but stopped, and nothing of it runs
  *	-i MILLISECONDS  it dies in the midst of calls that follow each other, after so long
+ *	-w CALLS         before that, if not 3: ways that are tried have their turns
  *	-r ROOT          of MPI_Bcast, if not the one that dies: whoever has not got all of a
  *message that is longer than 1 MB hears of it, too
  *
@@ -22,7 +23,7 @@
 
 enum { LIMIT = 40, OPS = 8 };
 
-static int bytes, root = -1, late, stopped, inside;
+static int bytes, root = -1, late, stopped, inside, warm = 3;
 
 static int call(const char *op, void *out, void *in, MPI_Comm comm)
 {
@@ -125,7 +126,7 @@ static int options(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "l:s:i:r:")) != -1) {
+	while ((c = getopt(argc, argv, "l:s:i:r:w:")) != -1) {
 		if (c == 'l')
 			late = atoi(optarg);
 		else if (c == 's')
@@ -134,6 +135,8 @@ static int options(int argc, char **argv)
 			inside = atoi(optarg);
 		else if (c == 'r')
 			root = atoi(optarg);
+		else if (c == 'w')
+			warm = atoi(optarg);
 	}
 	return optind;
 }
@@ -157,7 +160,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < n; i++) {
 		MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
 		MPI_Comm_set_errhandler(comm[i], MPI_ERRORS_RETURN);
-		for (int k = 0; k < 3; k++)
+		for (int k = 0; k < warm; k++)
 			call(argv[i], out, in, comm[i]);
 	}
 	alarm((unsigned int)(LIMIT + late + stopped));
