@@ -3,7 +3,7 @@
  *
  * As FT does, the program transforms random data once, then, in each iteration, lets it diffuse for
  * a time step, which is a multiplication in the space of frequencies, transforms it back and adds
- *up 1,024 of the numbers. fft_grid.c has the transform itself.
+ * up 1,024 of the numbers. fft_grid.c has the transform itself.
  *
  * It checks itself: a plane wave must have one frequency, and the right one; and data that was
  * transformed there and back must be what it was.

@@ -213,7 +213,7 @@ part_made() {
 # ---- table 1 ----
 
 part_fft() {
-	local mpi place n class
+	local mpi place n class way
 	begin fft seconds "Fourier transform (examples/fft.c), total time (table 1)"
 	: >"$rec.pairs"
 	for ((round = 1; round <= rounds; round++)); do
@@ -221,7 +221,9 @@ part_fft() {
 			for place in $places; do
 				for n in $(pick '4 8 16' 4); do
 					for class in $(pick 'S W' S); do
-						fft_once "$place" "$mpi" "$n" "$class"
+						for way in $(chosen 'auto direct'); do
+							fft_once "$place" "$mpi" "$n" "$class" "$way"
+						done
 					done
 				done
 			done

@@ -125,9 +125,9 @@ measure() {
 }
 measured=''
 
-# fft_once PLACE MPI RANKS CLASS
+# fft_once PLACE MPI RANKS CLASS WAY
 fft_once() {
-	local program=$BUILD/tests/coll/$2/fft way=auto own=(--own) by seconds key="$1 $2 $3 $4"
+	local program=$BUILD/tests/coll/$2/fft way=$5 own=(--own) by seconds key="$1 $2 $3 $4"
 	[ -x "$program" ] || { say "no $program; build it first" && failed=1 && return; }
 	has_library "$2" || { way=own own=(); }
 	start $way alltoall "$1" "$2" "$3" "$program" -c "$4" -r "$(pick 5 1)" "${own[@]}" --csv || return
