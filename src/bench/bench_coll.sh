@@ -34,7 +34,7 @@ usage() {
 Usage: src/bench/bench_coll.sh [OPTIONS] [PART]...
 
 Parts (all, if none is named), with minutes per round:
-  arrival    MPI_Alltoall, $RANKS processes, arrival at random, MIF 1, 32, 128 and 512: figures 1 and 2 (15)
+  arrival    MPI_Alltoall, $RANKS processes, arrival at random, MIF 1, 32, 128 and 512: figures 1 and 2 (20)
   scale      4, 8 and 16 processes, MIF 32 and 512: figure 3 (18)
   late       25 % and 75 % of the processes late, MIF 128: figure 4 (15)
   made       what it is made of at MIF 32: awareness, shared memory, copies, each switched off (7)
@@ -115,7 +115,7 @@ mkdir -p "$out" || exit 1
 part_arrival() {
 	local mif sizes mifs
 	sizes=$(pick $SIZES 4,256,8K) mifs=$(pick 1,32,128,512 32)
-	measure arrival "$(pick 40 8)" "$ways" "$RANKS" -m "$sizes" --mif "$mifs" -i "$(pick 300 60)"
+	measure arrival "$(pick 60 8)" "$ways" "$RANKS" -m "$sizes" --mif "$mifs" -i "$(pick 300 60)"
 
 	from_raw arrival-own completion 'mif' own "MPI_Alltoall of the MPI's own, $RANKS processes: time of a call, mean over all (figure 1)"
 	table

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* MOST: of all blocks of a rank together. */
-enum { MOST = 32 << 20, BEHIND = 2000, NAP_US = 1000 };
+enum { MOST = 16 << 20, BEHIND = 2000, NAP_US = 1000 };
 
 static const size_t blocks[] = {0, 1, 4, 250, 1500, 8200, 70000, 1 << 20, 4 << 20};
 enum { BLOCKS = sizeof(blocks) / sizeof(*blocks) };
