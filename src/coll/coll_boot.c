@@ -27,7 +27,7 @@ struct record {
 	uint8_t name[COLL_NAME_MAX];
 	struct coll_key mem, shm, ping;
 	uint64_t slot, copy_max, copy_far;
-	uint32_t comm, ok;
+	uint32_t comm, ok, same_sums;
 	uint32_t variant[COLL_OPS];
 	int64_t pid;
 	uint64_t secret_at, secret;
@@ -150,6 +150,7 @@ static void fill(const struct coll_comm *c, struct record *r, int ok)
 	r->copy_far = coll_env()->copy_far;
 	r->mem = c->mem.key;
 	r->shm = c->shm_mem.key;
+	r->same_sums = coll_env()->same_sums;
 	r->pid = getpid();
 	r->secret_at = (uintptr_t)&c->secret;
 	r->secret = c->secret;
@@ -191,6 +192,7 @@ static int meet(struct coll_comm *c, const struct record *all)
 		else if (c->net)
 			ret = coll_net_peer(all[i].name, &p->addr);
 	}
+	c->same_sums = all[0].same_sums;
 	c->copy_max = all[0].copy_max;
 	c->copy_far = all[0].copy_far < c->slot ? all[0].copy_far : c->slot;
 	for (int i = 0; i < COLL_OPS; i++)
@@ -238,9 +240,10 @@ static int open_parts(struct coll_comm *c, MPI_Comm node)
 	ret = coll_net_open(coll_env()->provider, coll_comm_arrived);
 	c->net = agree(c, !ret);
 	say_net(c, ret);
-	ret = coll_comm_add(c);
+	ret = open_memory(c);
+	/* From then on words of the network may name it. */
 	if (!ret)
-		ret = open_memory(c);
+		ret = coll_comm_add(c);
 	all = open_shm(c, node, name);
 	/* Of a host the first one says it: what fails there fails for all. */
 	if (all && !c->peer[c->rank].local)
@@ -254,14 +257,27 @@ static int open_parts(struct coll_comm *c, MPI_Comm node)
 	return all ? 0 : ret ? ret : -ECANCELED;
 }
 
-/* Whether all ranks have it: asked before anything of the MPI's is used up. */
-static bool room(struct coll_comm *c, MPI_Comm comm)
+/* Whether all ranks have it, asked before anything of the MPI's is used up; and whether all of them
+ * are willing to share memory. */
+enum { NO_ROOM, ROOM, ROOM_SHARED };
+
+static int room(struct coll_comm *c, MPI_Comm comm)
 {
-	int mine, all = 0;
+	int mine, all;
 
 	c->place = coll_comm_room();
-	mine = c->place;
-	return !PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) && all;
+	mine = !c->place ? NO_ROOM : coll_env()->shm ? ROOM_SHARED : ROOM;
+	return PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) ? NO_ROOM : all;
+}
+
+/* Ranks that do not share memory are as if each were on a host of its own. */
+static int split_hosts(struct coll_comm *c, bool share, MPI_Comm *node)
+{
+	int rank = (int)c->rank;
+
+	if (!share)
+		return PMPI_Comm_split(c->priv, rank, 0, node);
+	return PMPI_Comm_split_type(c->priv, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, node);
 }
 
 /* A private communicator. Not a duplicate: that would call what the program has attached to its
@@ -287,7 +303,7 @@ int coll_boot(struct coll_comm *c, MPI_Comm comm)
 {
 	static _Atomic uint64_t serial;
 	MPI_Comm node = MPI_COMM_NULL;
-	int ret, size, rank;
+	int ret, size, rank, may;
 
 	c->shm.fd = -1;
 	if (util_random_key(&c->secret, sizeof(c->secret)))
@@ -297,12 +313,13 @@ int coll_boot(struct coll_comm *c, MPI_Comm comm)
 	PMPI_Comm_size(comm, &size);
 	c->size = (uint32_t)size;
 	c->rank = (uint32_t)rank;
-	if (!room(c, comm))
+	may = room(c, comm);
+	if (may == NO_ROOM)
 		return -ENOSPC;
 	if (split_off(c, comm))
 		return -EIO;
 	PMPI_Comm_set_errhandler(c->priv, MPI_ERRORS_RETURN);
-	if (PMPI_Comm_split_type(c->priv, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node))
+	if (!agree(c, !split_hosts(c, may == ROOM_SHARED, &node)))
 		return -EIO;
 	ret = find_hosts(c, node);
 	if (agree(c, !ret))
