@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -66,6 +67,23 @@ static void begin(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t
 	s->len = head_size(conf) + conf->data;
 }
 
+bool coll_shm_fits(uint64_t all, uint64_t free, uint64_t size)
+{
+	return !all || (free >= size && free - size >= all / 4);
+}
+
+static int look_for_room(int fd, size_t size)
+{
+	struct statvfs fs;
+
+	if (fstatvfs(fd, &fs))
+		return -errno;
+	return coll_shm_fits((uint64_t)fs.f_blocks * fs.f_frsize,
+			     (uint64_t)fs.f_bavail * fs.f_frsize, size)
+		       ? 0
+		       : -ENOSPC;
+}
+
 /* With all of its pages: a full file system is found now, not by a signal. */
 static int make(struct coll_shm *s, const char *name)
 {
@@ -74,8 +92,12 @@ static int make(struct coll_shm *s, const char *name)
 	s->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (s->fd < 0)
 		return -errno;
+	ret = look_for_room(s->fd, s->len);
+	if (ret)
+		return ret;
 	ret = ftruncate(s->fd, (off_t)s->len) ? errno : posix_fallocate(s->fd, 0, (off_t)s->len);
-	return -ret;
+	/* Again: others may have seen the same room. */
+	return ret ? -ret : look_for_room(s->fd, 0);
 }
 
 int coll_shm_create(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t me,

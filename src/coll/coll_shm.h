@@ -41,8 +41,12 @@ struct coll_shm {
 	uint8_t *data;           /* on a page of its own */
 };
 
+/* Whether a segment of this size may be made in a file system of so many bytes, with so many free:
+ * the MPI needs some of it, too, and may fail where there is none. all = 0: it has no limit. */
+bool coll_shm_fits(uint64_t all, uint64_t free, uint64_t size);
+
 /* The first of them: makes the segment, all zero, and gives it a name. me: the number on this
- * host. Both return 0 or -errno. */
+ * host. Both return 0 or -errno; -ENOSPC: it does not fit. */
 int coll_shm_create(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t me,
 		    char name[COLL_SHM_NAME]);
 int coll_shm_attach(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t me,

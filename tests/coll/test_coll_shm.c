@@ -1,5 +1,5 @@
 /* Shared memory of a host's ranks: what one sets the other sees, sleepers are woken, and the dead
- * are told from those who have left. */
+ * are told from those who have left. It leaves room to others. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -152,13 +152,44 @@ static void test_sleep(void **state)
 	coll_shm_detach(&s);
 }
 
+/* ---- room ---- */
+
+static void test_room(void **state)
+{
+	const uint64_t mb = 1 << 20;
+
+	(void)state;
+	assert_true(coll_shm_fits(64 * mb, 64 * mb, 48 * mb));
+	assert_false(coll_shm_fits(64 * mb, 64 * mb, 48 * mb + 1));
+	assert_true(coll_shm_fits(64 * mb, 20 * mb, 4 * mb));
+	assert_false(coll_shm_fits(64 * mb, 20 * mb - 1, 4 * mb));
+	assert_false(coll_shm_fits(64 * mb, 3 * mb, 4 * mb));
+	/* What was made at the same time as others of which nobody knew. */
+	assert_true(coll_shm_fits(64 * mb, 16 * mb, 0));
+	assert_false(coll_shm_fits(64 * mb, 16 * mb - 1, 0));
+	/* No limit. */
+	assert_true(coll_shm_fits(0, 0, 4 * mb));
+	assert_true(coll_shm_fits(UINT64_MAX, UINT64_MAX, 4 * mb));
+}
+
+static void test_no_room(void **state)
+{
+	struct coll_shm_conf much = {.ranks = 1, .hosts = 1, .data = (size_t)1 << 50};
+	char name[COLL_SHM_NAME] = "x";
+	struct coll_shm s;
+
+	(void)state;
+	assert_int_equal(coll_shm_create(&s, &much, 0, name), -ENOSPC);
+	assert_string_equal(name, "");
+	assert_int_equal(s.fd, -1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_death),
-		cmocka_unit_test(test_left),
-		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_flags), cmocka_unit_test(test_death),
+		cmocka_unit_test(test_left),  cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_room),  cmocka_unit_test(test_no_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
