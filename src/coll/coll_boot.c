@@ -274,6 +274,7 @@ static int open_parts(struct coll_comm *c, MPI_Comm node)
 	ret = exchange(c, ret);
 	c->fetch = agree(c, c->fetch);
 	all = agree(c, !ret);
+	/* There still, if one of them could not attach it. */
 	if (!c->peer[c->rank].local)
 		coll_shm_unlink(name);
 	return all ? 0 : ret ? ret : -ECANCELED;
