@@ -191,14 +191,19 @@ static bool can_have(MPI_Comm comm)
 
 static void say_left(const struct coll_comm *c, int err)
 {
-	static atomic_bool said;
+	static atomic_bool said_many, said_room;
 
 	if (c->rank)
 		return;
-	if (err == -ENOSPC)
-		util_log_once(&said, UTIL_LOG_INFO,
+	if (err == -EDQUOT)
+		util_log_once(&said_many, UTIL_LOG_INFO,
 			      "coll: communicators beyond %u (WEFT_COLL_COMMS) are left to the MPI",
 			      coll_env()->comms);
+	else if (err == -ENOSPC)
+		util_log_once(&said_room, UTIL_LOG_WARN,
+			      "coll: a communicator of %u ranks is left to the MPI, as all will be "
+			      "for which a host has no room in /dev/shm",
+			      c->size);
 	else
 		util_log(UTIL_LOG_WARN, "coll: a communicator of %u ranks is left to the MPI",
 			 c->size);

@@ -27,7 +27,8 @@ struct record {
 	uint8_t name[COLL_NAME_MAX];
 	struct coll_key mem, shm, ping;
 	uint64_t slot, copy_max, copy_far;
-	uint32_t comm, ok, same_sums;
+	uint32_t comm, same_sums;
+	int32_t err; /* 0: it has all that it needs */
 	uint32_t variant[COLL_OPS];
 	int64_t pid;
 	uint64_t secret_at, secret;
@@ -141,9 +142,9 @@ static int agree(struct coll_comm *c, int ok)
 	return !PMPI_Allreduce(&ok, &all, 1, MPI_INT, MPI_MIN, c->priv) && all;
 }
 
-static void fill(const struct coll_comm *c, struct record *r, int ok)
+static void fill(const struct coll_comm *c, struct record *r, int err)
 {
-	r->ok = (uint32_t)ok;
+	r->err = err;
 	r->comm = c->id;
 	r->slot = c->slot;
 	r->copy_max = coll_env()->copy_max;
@@ -159,8 +160,8 @@ static void fill(const struct coll_comm *c, struct record *r, int ok)
 	if (!c->net)
 		return;
 	r->ping = coll_net_ping_key();
-	if (!coll_net_name(r->name))
-		r->ok = 0;
+	if (!r->err && !coll_net_name(r->name))
+		r->err = -EIO;
 }
 
 /* Whether we can copy from the memory of the others of this host. */
@@ -187,7 +188,10 @@ static int meet(struct coll_comm *c, const struct record *all)
 		p->shm = all[i].shm;
 		p->ping = all[i].ping;
 		p->comm = all[i].comm;
-		if (!all[i].ok || all[i].slot != c->slot)
+		/* The first of a host comes first, and knows why there is no shared memory. */
+		if (all[i].err)
+			ret = all[i].err;
+		else if (all[i].slot != c->slot)
 			ret = -EPROTO;
 		else if (c->net)
 			ret = coll_net_peer(all[i].name, &p->addr);
@@ -201,12 +205,12 @@ static int meet(struct coll_comm *c, const struct record *all)
 	return ret;
 }
 
-static int exchange(struct coll_comm *c, int ok)
+static int exchange(struct coll_comm *c, int err)
 {
 	struct record mine = {0}, *all = calloc(c->size, sizeof(*all));
 	int ret = -ENOMEM;
 
-	fill(c, &mine, ok && all);
+	fill(c, &mine, err);
 	if (!agree(c, all != NULL)) {
 		free(all);
 		return ret;
@@ -232,10 +236,30 @@ static void say_net(const struct coll_comm *c, int err)
 			      err ? strerror(-err) : "");
 }
 
+/* Of a host the first one says it: what fails there fails for all. A lack of room is no fault, and
+ * there may be many communicators that come to it. */
+static void say_shm(const struct coll_comm *c, int err)
+{
+	static atomic_bool said;
+	uint32_t ranks = coll_host_size(c, c->host);
+
+	if (!err || c->peer[c->rank].local)
+		return;
+	if (err == -ENOSPC)
+		util_log_once(&said, UTIL_LOG_WARN,
+			      "coll: no shared memory for %u ranks of this host: %s; a quarter of "
+			      "/dev/shm is left to others. A larger one would help, or fewer "
+			      "communicators (WEFT_COLL_COMMS, now %u)",
+			      ranks, strerror(-err), coll_env()->comms);
+	else
+		util_log(UTIL_LOG_WARN, "coll: no shared memory for %u ranks of this host: %s",
+			 ranks, strerror(-err));
+}
+
 static int open_parts(struct coll_comm *c, MPI_Comm node)
 {
 	char name[COLL_SHM_NAME] = "";
-	int ret, all;
+	int ret, err, all;
 
 	ret = coll_net_open(coll_env()->provider, coll_comm_arrived);
 	c->net = agree(c, !ret);
@@ -244,14 +268,16 @@ static int open_parts(struct coll_comm *c, MPI_Comm node)
 	/* From then on words of the network may name it. */
 	if (!ret)
 		ret = coll_comm_add(c);
-	all = open_shm(c, node, name);
-	/* Of a host the first one says it: what fails there fails for all. */
-	if (all && !c->peer[c->rank].local)
-		util_log(UTIL_LOG_WARN, "coll: no shared memory for %u ranks of this host: %s",
-			 coll_host_size(c, c->host), strerror(-all));
-	ret = exchange(c, !ret && !all && (c->net || c->hosts == 1));
+	err = open_shm(c, node, name);
+	say_shm(c, err);
+	if (!ret)
+		ret = err;
+	if (!ret && !c->net && c->hosts > 1)
+		ret = -ENETUNREACH;
+	ret = exchange(c, ret);
 	c->fetch = agree(c, c->fetch);
 	all = agree(c, !ret);
+	/* There still, if one of them could not attach it. */
 	if (!c->peer[c->rank].local)
 		coll_shm_unlink(name);
 	return all ? 0 : ret ? ret : -ECANCELED;
@@ -315,7 +341,7 @@ int coll_boot(struct coll_comm *c, MPI_Comm comm)
 	c->rank = (uint32_t)rank;
 	may = room(c, comm);
 	if (may == NO_ROOM)
-		return -ENOSPC;
+		return -EDQUOT;
 	if (split_off(c, comm))
 		return -EIO;
 	PMPI_Comm_set_errhandler(c->priv, MPI_ERRORS_RETURN);

@@ -248,7 +248,7 @@ void coll_comm_lost(struct coll_comm *c, uint32_t peer, int err);
 /* Takes a place for one more communicator, of WEFT_COLL_COMMS; and gives it back. */
 bool coll_comm_room(void);
 void coll_comm_no_room(void);
-int coll_comm_add(struct coll_comm *c); /* to the table; gives it its id; 0 or -ENOSPC */
+int coll_comm_add(struct coll_comm *c); /* to the table; gives it its id; 0 or -EDQUOT */
 void coll_comm_remove(struct coll_comm *c);
 struct coll_comm *coll_comm_next(uint32_t *at); /* NULL after the last */
 
