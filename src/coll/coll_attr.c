@@ -209,15 +209,30 @@ static void say_left(const struct coll_comm *c, int err)
 			 c->size);
 }
 
+struct coll_comm *coll_comm_known(MPI_Comm comm)
+{
+	struct coll_comm *c;
+	int found;
+
+	if (!can_have(comm) || PMPI_Comm_get_attr(comm, keyval, &c, &found) || !found ||
+	    c == &left_alone)
+		return NULL;
+	return c;
+}
+
 static struct coll_comm *make(MPI_Comm comm)
 {
-	struct coll_comm *c = calloc(1, sizeof(*c));
+	struct coll_comm *c = calloc(1, sizeof(*c)), *world = coll_comm_known(MPI_COMM_WORLD);
+	bool guarded;
 	int ret;
 
 	if (!c)
 		abort(); /* the others are on their way into the exchange */
 	c->priv = MPI_COMM_NULL;
+	guarded = coll_guard_setup(world);
 	ret = coll_boot(c, comm);
+	if (guarded)
+		coll_guard_setup_end(world);
 	if (ret) {
 		say_left(c, ret);
 		coll_unboot(c, false);
@@ -251,17 +266,6 @@ struct coll_comm *coll_comm_of(MPI_Comm comm, bool (*wrong)(const void *args, in
 		return NULL;
 	c = make(comm);
 	return c == &left_alone ? NULL : c;
-}
-
-struct coll_comm *coll_comm_known(MPI_Comm comm)
-{
-	struct coll_comm *c;
-	int found;
-
-	if (!can_have(comm) || PMPI_Comm_get_attr(comm, keyval, &c, &found) || !found ||
-	    c == &left_alone)
-		return NULL;
-	return c;
 }
 
 int coll_comm_error(MPI_Comm comm, int err)

@@ -42,10 +42,8 @@ struct coll_peer {
 
 /* Whether somebody is inside an operation of the MPI's own; see coll_guard.h. */
 struct coll_inside {
-	_Atomic uint32_t turn, op;
-	/* The guard's alone. */
-	struct coll_watch watch;
-	uint32_t asked; /* how far round */
+	_Atomic uint32_t turn, op; /* op: COLL_OPS: another communicator is being set up */
+	struct coll_watch watch;   /* the guard's alone */
 };
 
 /* Where a peer's data shall go. addr is for fi_writedata; key 0 and len 0: MPI shall carry it. */
@@ -105,7 +103,9 @@ struct coll_comm {
 		bool registered;
 	} scratch[3]; /* of what is sent, of what is received, of what is still being sent */
 	struct coll_stats stats[COLL_OPS][COLL_VARIANTS];
-	struct coll_inside inside;
+	struct coll_inside inside, setting_up;
+	atomic_bool sets_up;
+	uint32_t watched;       /* how far round; the guard's alone */
 	uint64_t asks;          /* how often others were asked whether they are there */
 	uint64_t carried;       /* messages that the MPI carried */
 	struct coll_plan *plan; /* of operations that need one; NULL: none did yet */

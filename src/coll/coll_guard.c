@@ -103,7 +103,7 @@ static void ask_some(struct coll_comm *c, uint64_t now)
 	uint32_t asked = 0;
 
 	for (uint32_t i = 1; i < c->size && asked < ASK_MOST; i++) {
-		uint32_t rank = (c->rank + c->inside.asked + i) % c->size;
+		uint32_t rank = (c->rank + c->watched + i) % c->size;
 
 		if (rank == c->rank || c->peer[rank].host == c->host)
 			continue;
@@ -111,7 +111,7 @@ static void ask_some(struct coll_comm *c, uint64_t now)
 		if (!atomic_load(&c->peer[rank].watched))
 			ask(c, rank, now);
 	}
-	c->inside.asked = asked < ASK_MOST ? 0 : (c->inside.asked + ASK_MOST) % c->size;
+	c->watched = asked < ASK_MOST ? 0 : (c->watched + ASK_MOST) % c->size;
 }
 
 /* ---- telling ---- */
@@ -175,21 +175,24 @@ static void look_for_others(struct coll_comm *c, uint64_t now)
 /* Not by exit(), which would run what the program has for its end while it is in the middle of a
  * call; nor by MPI_Abort, which a second thread may call only if the program has asked for
  * threads. */
-static void end_process(const struct coll_comm *c, uint64_t now)
+static void end_process(const struct coll_comm *c, const struct coll_inside *in, uint64_t now)
 {
+	uint32_t op = atomic_load(&in->op);
 	char who[64] = "another rank has given up", text[512];
 	int len;
 
 	for (uint32_t i = 0; i < c->size; i++)
 		if (atomic_load(&c->peer[i].dead))
 			snprintf(who, sizeof(who), "rank %u of %u is lost", i, c->size);
-	len = snprintf(
-		text, sizeof(text),
-		"weft-coll: %s; rank %u of %u has been in %s, by the MPI's own, for %llu s "
-		"and would wait for ever: its process ends. With variants named in WEFT_COLL "
-		"it gets an error instead (weft-coll(7)).\n",
-		who, c->rank, c->size, coll_op_names[atomic_load(&c->inside.op)],
-		(unsigned long long)((now - c->inside.watch.since) / UTIL_NS_PER_S));
+	len = snprintf(text, sizeof(text),
+		       "weft-coll: %s; rank %u of %u has been in %s, by the MPI's own, for %llu s "
+		       "and would wait for ever: its process ends.%s\n",
+		       who, c->rank, c->size,
+		       op < COLL_OPS ? coll_op_names[op] : "the set-up of another communicator",
+		       (unsigned long long)((now - in->watch.since) / UTIL_NS_PER_S),
+		       op < COLL_OPS ? " With variants named in WEFT_COLL it gets an error instead "
+				       "(weft-coll(7))."
+				     : "");
 	if (write(STDERR_FILENO, text, (size_t)len) < 0)
 		_exit(1);
 	/* Somebody may have the lock, and never give it back. */
@@ -198,27 +201,32 @@ static void end_process(const struct coll_comm *c, uint64_t now)
 	_exit(1);
 }
 
-static enum coll_watch_next step(struct coll_comm *c, uint32_t turn, uint64_t now)
+static enum coll_watch_next step(struct coll_comm *c, struct coll_inside *in, uint32_t turn,
+				 uint64_t now)
 {
-	return coll_watch_step(&c->inside.watch, turn, turn & 1 && coll_comm_broken(c), now,
+	return coll_watch_step(&in->watch, turn, turn & 1 && coll_comm_broken(c), now,
 			       coll_env()->patience);
 }
 
-static enum coll_watch_next look_at(struct coll_comm *c, uint64_t now)
+static enum coll_watch_next look_at(struct coll_comm *c, struct coll_inside *in, uint64_t now)
 {
 	/* acquire: what was set up before. */
-	uint32_t turn = atomic_load_explicit(&c->inside.turn, memory_order_acquire);
-	enum coll_watch_next next = step(c, turn, now);
+	uint32_t turn = atomic_load_explicit(&in->turn, memory_order_acquire);
+	enum coll_watch_next next = step(c, in, turn, now);
 
 	if (next == COLL_WATCH_LOOK) {
 		look_for_others(c, now);
 		/* Who finds out has as much time from then on as those whom it tells. */
-		next = step(c, turn, now);
+		next = step(c, in, turn, now);
 	}
-	if (next == COLL_WATCH_END &&
-	    atomic_load_explicit(&c->inside.turn, memory_order_acquire) == turn)
-		end_process(c, now);
+	if (next == COLL_WATCH_END && atomic_load_explicit(&in->turn, memory_order_acquire) == turn)
+		end_process(c, in, now);
 	return next;
+}
+
+static enum coll_watch_next more_of(enum coll_watch_next a, enum coll_watch_next b)
+{
+	return a > b ? a : b;
 }
 
 /* What comes is for communicators of all kinds; nobody else may be there to take it. */
@@ -231,7 +239,7 @@ static void take_news(void)
 /* The most that is to be done about any of them. */
 static enum coll_watch_next look_at_all(bool news)
 {
-	enum coll_watch_next most = COLL_WATCH_NOTHING, next;
+	enum coll_watch_next most = COLL_WATCH_NOTHING;
 	uint64_t now = util_now_ns();
 	struct coll_comm *c;
 	uint32_t at = 0;
@@ -239,8 +247,8 @@ static enum coll_watch_next look_at_all(bool news)
 	if (news)
 		take_news();
 	while ((c = coll_comm_next(&at))) {
-		next = look_at(c, now);
-		most = next > most ? next : most;
+		most = more_of(most, look_at(c, &c->inside, now));
+		most = more_of(most, look_at(c, &c->setting_up, now));
 	}
 	return most;
 }
@@ -326,6 +334,20 @@ void coll_guard_wake(void)
 						"the MPI's own does an operation");
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+bool coll_guard_setup(struct coll_comm *world)
+{
+	if (!world || coll_comm_broken(world) || atomic_exchange(&world->sets_up, true))
+		return false;
+	coll_guard_enter(&world->setting_up, COLL_OPS);
+	return true;
+}
+
+void coll_guard_setup_end(struct coll_comm *world)
+{
+	coll_guard_leave(&world->setting_up);
+	atomic_store(&world->sets_up, false);
 }
 
 void coll_guard_fence(void)

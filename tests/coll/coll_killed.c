@@ -7,7 +7,8 @@
  *	-l SECONDS       it is only late, and nobody gets an error
  *	-s SECONDS       the same, but stopped, and nothing of it runs
  *	-i MILLISECONDS  it dies in the midst of calls that follow each other, after so long
- *	-w CALLS         before that, if not 3: ways that are tried have their turns
+ *	-w CALLS         before that, if not 3: ways that are tried have their turns; 0: the first one
+ *	                 sets the communicator up, and MPI_COMM_WORLD has been
  *	-r ROOT          of MPI_Bcast, if not the one that dies: whoever has not got all of a
  *message that is longer than 1 MB hears of it, too
  *
@@ -157,6 +158,8 @@ int main(int argc, char **argv)
 	root = root < 0 ? size - 1 : root;
 	out = calloc((size_t)size, (size_t)bytes);
 	in = calloc((size_t)size, (size_t)bytes);
+	if (!warm)
+		MPI_Barrier(MPI_COMM_WORLD);
 	for (int i = 0; i < n; i++) {
 		MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
 		MPI_Comm_set_errhandler(comm[i], MPI_ERRORS_RETURN);

@@ -81,6 +81,7 @@ finished() {
 patient() {
 	local bytes=$1 op=$2 option=$3
 	shift 3
+	# shellcheck disable=SC2086 # options with their values
 	run env WEFT_COLL=auto WEFT_COLL_PATIENCE=1s timeout -k 5 60 "$WEFT" run --coll "$@" -n 4 "$program" \
 		$option "$bytes" "$op"
 	check_code 0
@@ -113,6 +114,11 @@ ended 4 100000 allgather "${on[@]}"
 how=(-w 4)
 ended 4 4 barrier "${on[@]}"
 ended 4 4 allreduce "${on[@]}"
+# In the set-up of a communicator.
+how=(-w 0)
+ended 4 4 alltoall "${on[@]}"
+check_true grep -q "has been in the set-up of another communicator" "$tmp/err"
+patient 4 alltoall "-w 0 -l 4" "${on[@]}"
 how=()
 patient 600000 bcast "-s 8" "${on[@]}"
 if [ "$mpi" = mpich ]; then
