@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -29,6 +30,7 @@ struct record {
 	uint64_t slot, copy_max, copy_far;
 	uint32_t comm, ok;
 	uint32_t variant[COLL_OPS];
+	char provider[32];
 	int64_t pid;
 	uint64_t secret_at, secret;
 };
@@ -71,7 +73,7 @@ static int place(struct coll_comm *c, const int *leader)
 		c->first[++c->hosts] = n;
 	}
 	c->host = c->peer[c->rank].host;
-	return n == c->size ? 0 : -EPROTO;
+	return n == c->size ? 0 : -EIO;
 }
 
 static int find_hosts(struct coll_comm *c, MPI_Comm node)
@@ -155,6 +157,7 @@ static void fill(const struct coll_comm *c, struct record *r, int ok)
 	r->secret = c->secret;
 	for (int i = 0; i < COLL_OPS; i++)
 		r->variant[i] = coll_env()->choice.variant[i];
+	snprintf(r->provider, sizeof(r->provider), "%s", coll_env()->provider);
 	if (!c->net)
 		return;
 	r->ping = coll_net_ping_key();
@@ -175,6 +178,15 @@ static bool can_fetch(struct coll_comm *c, const struct record *all)
 	return yes;
 }
 
+static bool unlike_providers(const struct coll_comm *c, const struct record *all)
+{
+	for (uint32_t i = 1; i < c->size; i++)
+		if (strncmp(all[i].provider, all[0].provider, sizeof(all[0].provider)) != 0)
+			return true;
+	return false;
+}
+
+/* -EPROTO: ranks have unlike settings. */
 static int meet(struct coll_comm *c, const struct record *all)
 {
 	int ret = 0;
@@ -186,7 +198,9 @@ static int meet(struct coll_comm *c, const struct record *all)
 		p->shm = all[i].shm;
 		p->ping = all[i].ping;
 		p->comm = all[i].comm;
-		if (!all[i].ok || all[i].slot != c->slot)
+		if (!all[i].ok)
+			ret = -ECANCELED;
+		else if (all[i].slot != c->slot)
 			ret = -EPROTO;
 		else if (c->net)
 			ret = coll_net_peer(all[i].name, &p->addr);
@@ -196,6 +210,8 @@ static int meet(struct coll_comm *c, const struct record *all)
 	for (int i = 0; i < COLL_OPS; i++)
 		c->variant[i] = all[0].variant[i] < COLL_VARIANTS ? all[0].variant[i] : COLL_MPI;
 	c->fetch = can_fetch(c, all);
+	if (c->net && unlike_providers(c, all))
+		return -EPROTO;
 	return ret;
 }
 
