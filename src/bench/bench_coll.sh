@@ -199,11 +199,11 @@ part_late() {
 
 part_made() {
 	local some
-	some=$(pick 'pap_shm_direct shm_direct pap_direct direct copied zerocopy' 'pap_direct direct')
+	some=$(pick 'pap_shm_direct shm_direct pap_direct apart direct copied zerocopy' 'pap_direct direct')
 	measure made "$(pick 15 5)" "$some" "$RANKS" -m "$(pick 4,256,8K,64K 256)" --mif 32 -i "$(pick 300 40)"
 	from_raw made beyond '' all "what it is made of: time of a call without the wait for the last one, MIF 32;
-# pap_ is aware of arrival, shm_ goes by shared memory and one message per pair of hosts, copied and
-# zerocopy are pap_direct with copies, and without, at all sizes"
+# pap_ is aware of arrival, shm_ has one message per pair of hosts; all go by shared memory within a host,
+# but for apart, which is pap_direct without; copied and zerocopy are pap_direct with copies, and without"
 	table
 	bars
 	write_json

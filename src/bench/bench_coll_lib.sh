@@ -25,6 +25,7 @@ way_vars() {
 	own) vars=(WEFT_COLL=off) ;;
 	auto) vars=(WEFT_COLL=auto) ;;
 	blind) vars=(WEFT_COLL="$2=tree" WEFT_COLL_TOPOLOGY=) ;;
+	apart) vars=(WEFT_COLL="$2=pap_direct" WEFT_COLL_SHM=no) ;;
 	copied) vars=(WEFT_COLL="$2=pap_direct" WEFT_COLL_COPY_MAX=1m WEFT_COLL_COPY_FAR=1m) ;;
 	zerocopy) vars=(WEFT_COLL="$2=pap_direct" WEFT_COLL_COPY_MAX=0 WEFT_COLL_COPY_FAR=0) ;;
 	*) vars=(WEFT_COLL="$2=$1") ;;

@@ -157,9 +157,17 @@ static int by_mpi(const void *arg)
 	return a->mpi(a);
 }
 
+static bool wrong(const void *arg, int size)
+{
+	const struct coll_allgather_args *a = arg;
+
+	(void)size;
+	return a->recvcount < 0 || (a->sendbuf != MPI_IN_PLACE && a->sendcount < 0);
+}
+
 bool coll_allgather(const struct coll_allgather_args *args, int *ret)
 {
-	struct coll_comm *c = coll_comm_of(args->comm);
+	struct coll_comm *c = coll_comm_of(args->comm, wrong, args);
 	struct gather g = {.c = c, .args = args};
 	struct coll_job job = {
 		.op = COLL_ALLGATHER,
@@ -170,7 +178,7 @@ bool coll_allgather(const struct coll_allgather_args *args, int *ret)
 		.mpi_arg = args,
 	};
 
-	if (!c || c->hosts > COLL_MAX_HOSTS || args->recvcount < 0 ||
+	if (!c || c->hosts > COLL_MAX_HOSTS || wrong(args, (int)c->size) ||
 	    coll_type_of(c->priv, args->recvtype, &g.to))
 		return false;
 	g.bytes = (size_t)args->recvcount * g.to.size;
@@ -180,10 +188,9 @@ bool coll_allgather(const struct coll_allgather_args *args, int *ret)
 	/* What follows is wrong on this rank only, and the MPI would say so without the others. */
 	if (coll_type_nowhere(&g.to, args->recvbuf, g.bytes))
 		return false;
-	if (args->sendbuf != MPI_IN_PLACE &&
-	    (args->sendcount < 0 || coll_type_of(c->priv, args->sendtype, &g.from) ||
-	     (size_t)args->sendcount * g.from.size != g.bytes ||
-	     coll_type_nowhere(&g.from, args->sendbuf, g.bytes)))
+	if (args->sendbuf != MPI_IN_PLACE && (coll_type_of(c->priv, args->sendtype, &g.from) ||
+					      (size_t)args->sendcount * g.from.size != g.bytes ||
+					      coll_type_nowhere(&g.from, args->sendbuf, g.bytes)))
 		return false;
 	job.bytes = g.bytes;
 	return coll_plan_run(c, args->comm, &job, ret);

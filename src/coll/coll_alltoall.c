@@ -163,14 +163,21 @@ static bool wrong_each(const struct coll_each *e, int size)
 
 /* Arguments that are wrong are for the MPI to complain about; it does so without talking to
  * anybody. */
-static bool wrong(enum coll_op op, const struct coll_alltoall_args *args, int size)
+static bool wrong(const void *arg, int size)
 {
+	const struct coll_alltoall_args *args = arg;
 	bool in_place = args->sendbuf == MPI_IN_PLACE;
 
-	if (op == COLL_ALLTOALLV)
-		return wrong_each(&args->recv, size) ||
-		       (!in_place && wrong_each(&args->send, size));
+	(void)size;
 	return args->recvcount < 0 || (!in_place && args->sendcount < 0);
+}
+
+static bool wrong_v(const void *arg, int size)
+{
+	const struct coll_alltoall_args *args = arg;
+	bool in_place = args->sendbuf == MPI_IN_PLACE;
+
+	return wrong_each(&args->recv, size) || (!in_place && wrong_each(&args->send, size));
 }
 
 static bool nowhere(const struct coll_alltoall *a, const struct coll_blocks *b)
@@ -227,12 +234,13 @@ static bool best(struct coll_alltoall *a, enum coll_op op, const struct coll_all
 
 bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *ret)
 {
-	struct coll_comm *c = coll_comm_of(args->comm);
+	bool (*is_wrong)(const void *arg, int size) = op == COLL_ALLTOALLV ? wrong_v : wrong;
+	struct coll_comm *c = coll_comm_of(args->comm, is_wrong, args);
 	struct coll_alltoall a = {.c = c};
 	enum coll_variant v;
 	uint64_t start;
 
-	if (!c || wrong(op, args, (int)c->size) || fill(&a, args) || nowhere(&a, &a.recv) ||
+	if (!c || is_wrong(args, (int)c->size) || fill(&a, args) || nowhere(&a, &a.recv) ||
 	    (!a.in_place && nowhere(&a, &a.send)))
 		return false;
 	v = c->variant[op];

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "coll_boot.h"
 #include "coll_env.h"
@@ -124,10 +125,11 @@ static void in_child(void)
 	forked = true;
 }
 
-/* Of the MPI that this library was made for: handles of another mean nothing here. */
-static bool right_mpi(void)
+/* Handles of another MPI mean nothing here, and have been cut by the time that a call comes: so
+ * such a program ends before it begins. May be called before MPI_Init. */
+__attribute__((constructor)) static void check_mpi(void)
 {
-	char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+	char text[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
 	int len;
 	bool open;
 
@@ -135,16 +137,17 @@ static bool right_mpi(void)
 	open = !strncmp(text, "Open MPI", 8);
 #ifdef OPEN_MPI
 	if (open)
-		return true;
+		return;
 #else
 	if (!open)
-		return true;
+		return;
 #endif
-	util_log(UTIL_LOG_WARN,
-		 "coll: this is libweft-coll for %s, and the program runs on %.40s: collective "
-		 "operations are left to it",
-		 open ? "MPICH" : "Open MPI", text);
-	return false;
+	fprintf(stderr,
+		"weft-coll: this is libweft-coll.%s.so, and the program runs on %s: preload "
+		"libweft-coll.%s.so instead, or use weft run --coll\n",
+		open ? "mpich" : "openmpi", open ? "Open MPI" : "MPICH",
+		open ? "openmpi" : "mpich");
+	_exit(1);
 }
 
 /* In a class of our own: MPICH has other texts for codes of its own classes. */
@@ -162,8 +165,6 @@ static void make_error(void)
 static void start(void)
 {
 	pthread_atfork(NULL, NULL, in_child);
-	if (!right_mpi())
-		return;
 	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm, &keyval, NULL))
 		return;
 	if (!PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_self, &end_keyval, NULL))
@@ -201,14 +202,19 @@ static const char *why_left(int err)
 
 static void say_left(const struct coll_comm *c, int err)
 {
-	static atomic_bool said;
+	static atomic_bool said_many, said_room;
 
 	if (c->rank)
 		return;
-	if (err == -ENOSPC)
-		util_log_once(&said, UTIL_LOG_INFO,
+	if (err == -EDQUOT)
+		util_log_once(&said_many, UTIL_LOG_INFO,
 			      "coll: communicators beyond %u (WEFT_COLL_COMMS) are left to the MPI",
 			      coll_env()->comms);
+	else if (err == -ENOSPC)
+		util_log_once(&said_room, UTIL_LOG_WARN,
+			      "coll: a communicator of %u ranks is left to the MPI, as all will be "
+			      "for which a host has no room in /dev/shm",
+			      c->size);
 	else
 		util_log(UTIL_LOG_WARN, "coll: a communicator of %u ranks is left to the MPI: %s",
 			 c->size, why_left(err));
@@ -232,25 +238,29 @@ static struct coll_comm *make(MPI_Comm comm)
 	return c;
 }
 
-static bool eligible(MPI_Comm comm)
+static bool eligible(MPI_Comm comm, int *size)
 {
-	int inter, size;
+	int inter;
 
-	return !PMPI_Comm_test_inter(comm, &inter) && !inter && !PMPI_Comm_size(comm, &size) &&
-	       size > 1 && size <= (int)COLL_MAX_RANKS;
+	return !PMPI_Comm_test_inter(comm, &inter) && !inter && !PMPI_Comm_size(comm, size) &&
+	       *size > 1 && *size <= (int)COLL_MAX_RANKS;
 }
 
-struct coll_comm *coll_comm_of(MPI_Comm comm)
+struct coll_comm *coll_comm_of(MPI_Comm comm, bool (*wrong)(const void *args, int size),
+			       const void *args)
 {
 	struct coll_comm *c;
-	int found;
+	int found, size;
 
 	if (!can_have(comm))
 		return NULL;
 	if (PMPI_Comm_get_attr(comm, keyval, &c, &found))
 		return NULL;
-	if (!found)
-		c = eligible(comm) ? make(comm) : &left_alone;
+	if (found || !eligible(comm, &size))
+		return found && c != &left_alone ? c : NULL;
+	if (wrong && wrong(args, size))
+		return NULL;
+	c = make(comm);
 	return c == &left_alone ? NULL : c;
 }
 
@@ -269,8 +279,9 @@ int coll_comm_error(MPI_Comm comm, int err)
 {
 	int code = err == -ENOMEM     ? MPI_ERR_NO_MEM
 		   : err == -EMSGSIZE ? MPI_ERR_TRUNCATE
+		   : err == -EINVAL   ? MPI_ERR_INTERN
 				      : error_code;
-	struct coll_comm *c = coll_comm_of(comm);
+	struct coll_comm *c = coll_comm_known(comm);
 
 	if (c)
 		coll_tell_broken(c);

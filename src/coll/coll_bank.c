@@ -22,9 +22,3 @@ struct coll_word coll_word_unpack(uint32_t word)
 		.src = word >> RANK_SHIFT,
 	};
 }
-
-bool coll_word_fits(const struct coll_word *w, uint32_t call)
-{
-	return w->call == (call & MASK(COLL_CALL_BITS)) ||
-	       w->call == ((call + 1) & MASK(COLL_CALL_BITS));
-}

@@ -48,8 +48,4 @@ static inline unsigned int coll_bank(uint32_t call)
 uint32_t coll_word_pack(const struct coll_word *w);
 struct coll_word coll_word_unpack(uint32_t word);
 
-/* Whether a word's call number can be that of a call with this number, or of the one after it:
- * a peer is never further ahead, and never behind. */
-bool coll_word_fits(const struct coll_word *w, uint32_t call);
-
 #endif

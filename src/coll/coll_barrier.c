@@ -59,7 +59,7 @@ static int by_mpi(const void *arg)
 
 bool coll_barrier(MPI_Comm comm, int *ret)
 {
-	struct coll_comm *c = coll_comm_of(comm);
+	struct coll_comm *c = coll_comm_of(comm, NULL, NULL);
 	struct coll_job job = {
 		.op = COLL_BARRIER,
 		.can = 1u << COLL_DISSEM,

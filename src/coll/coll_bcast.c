@@ -404,9 +404,16 @@ static int by_mpi(const void *arg)
 	return a->mpi(a);
 }
 
+static bool wrong(const void *arg, int size)
+{
+	const struct coll_bcast_args *a = arg;
+
+	return a->count < 0 || a->root < 0 || a->root >= size;
+}
+
 bool coll_bcast(const struct coll_bcast_args *args, int *ret)
 {
-	struct coll_comm *c = coll_comm_of(args->comm);
+	struct coll_comm *c = coll_comm_of(args->comm, wrong, args);
 	struct bcast b = {.c = c, .args = args};
 	struct coll_job job = {
 		.op = COLL_BCAST,
@@ -417,8 +424,8 @@ bool coll_bcast(const struct coll_bcast_args *args, int *ret)
 		.mpi_arg = args,
 	};
 
-	if (!c || c->hosts > COLL_MAX_HOSTS || args->count < 0 || args->root < 0 ||
-	    args->root >= (int)c->size || coll_type_of(c->priv, args->type, &b.type))
+	if (!c || c->hosts > COLL_MAX_HOSTS || wrong(args, (int)c->size) ||
+	    coll_type_of(c->priv, args->type, &b.type))
 		return false;
 	/* As much on every rank, whatever the types look like. */
 	b.bytes = (size_t)args->count * b.type.size;

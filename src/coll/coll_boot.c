@@ -28,7 +28,8 @@ struct record {
 	uint8_t name[COLL_NAME_MAX];
 	struct coll_key mem, shm, ping;
 	uint64_t slot, copy_max, copy_far;
-	uint32_t comm, ok;
+	uint32_t comm, same_sums;
+	int32_t err; /* 0: it has all that it needs */
 	uint32_t variant[COLL_OPS];
 	char provider[32];
 	int64_t pid;
@@ -143,15 +144,16 @@ static int agree(struct coll_comm *c, int ok)
 	return !PMPI_Allreduce(&ok, &all, 1, MPI_INT, MPI_MIN, c->priv) && all;
 }
 
-static void fill(const struct coll_comm *c, struct record *r, int ok)
+static void fill(const struct coll_comm *c, struct record *r, int err)
 {
-	r->ok = (uint32_t)ok;
+	r->err = err;
 	r->comm = c->id;
 	r->slot = c->slot;
 	r->copy_max = coll_env()->copy_max;
 	r->copy_far = coll_env()->copy_far;
 	r->mem = c->mem.key;
 	r->shm = c->shm_mem.key;
+	r->same_sums = coll_env()->same_sums;
 	r->pid = getpid();
 	r->secret_at = (uintptr_t)&c->secret;
 	r->secret = c->secret;
@@ -161,8 +163,8 @@ static void fill(const struct coll_comm *c, struct record *r, int ok)
 	if (!c->net)
 		return;
 	r->ping = coll_net_ping_key();
-	if (!coll_net_name(r->name))
-		r->ok = 0;
+	if (!r->err && !coll_net_name(r->name))
+		r->err = -EIO;
 }
 
 /* Whether we can copy from the memory of the others of this host. */
@@ -198,13 +200,15 @@ static int meet(struct coll_comm *c, const struct record *all)
 		p->shm = all[i].shm;
 		p->ping = all[i].ping;
 		p->comm = all[i].comm;
-		if (!all[i].ok)
-			ret = -ECANCELED;
+		/* The first of a host comes first, and knows why there is no shared memory. */
+		if (all[i].err)
+			ret = all[i].err;
 		else if (all[i].slot != c->slot)
 			ret = -EPROTO;
 		else if (c->net)
 			ret = coll_net_peer(all[i].name, &p->addr);
 	}
+	c->same_sums = all[0].same_sums;
 	c->copy_max = all[0].copy_max;
 	c->copy_far = all[0].copy_far < c->slot ? all[0].copy_far : c->slot;
 	for (int i = 0; i < COLL_OPS; i++)
@@ -215,12 +219,12 @@ static int meet(struct coll_comm *c, const struct record *all)
 	return ret;
 }
 
-static int exchange(struct coll_comm *c, int ok)
+static int exchange(struct coll_comm *c, int err)
 {
 	struct record mine = {0}, *all = calloc(c->size, sizeof(*all));
 	int ret = -ENOMEM;
 
-	fill(c, &mine, ok && all);
+	fill(c, &mine, err);
 	if (!agree(c, all != NULL)) {
 		free(all);
 		return ret;
@@ -246,38 +250,74 @@ static void say_net(const struct coll_comm *c, int err)
 			      err ? strerror(-err) : "");
 }
 
+/* Of a host the first one says it: what fails there fails for all. A lack of room is no fault, and
+ * there may be many communicators that come to it. */
+static void say_shm(const struct coll_comm *c, int err)
+{
+	static atomic_bool said;
+	uint32_t ranks = coll_host_size(c, c->host);
+
+	if (!err || c->peer[c->rank].local)
+		return;
+	if (err == -ENOSPC)
+		util_log_once(&said, UTIL_LOG_WARN,
+			      "coll: no shared memory for %u ranks of this host: %s; a quarter of "
+			      "/dev/shm is left to others. A larger one would help, or fewer "
+			      "communicators (WEFT_COLL_COMMS, now %u)",
+			      ranks, strerror(-err), coll_env()->comms);
+	else
+		util_log(UTIL_LOG_WARN, "coll: no shared memory for %u ranks of this host: %s",
+			 ranks, strerror(-err));
+}
+
 static int open_parts(struct coll_comm *c, MPI_Comm node)
 {
 	char name[COLL_SHM_NAME] = "";
-	int ret, all;
+	int ret, err, all;
 
 	ret = coll_net_open(coll_env()->provider, coll_comm_arrived);
 	c->net = agree(c, !ret);
 	say_net(c, ret);
-	ret = coll_comm_add(c);
+	ret = open_memory(c);
+	/* From then on words of the network may name it. */
 	if (!ret)
-		ret = open_memory(c);
-	all = open_shm(c, node, name);
-	/* Of a host the first one says it: what fails there fails for all. */
-	if (all && !c->peer[c->rank].local)
-		util_log(UTIL_LOG_WARN, "coll: no shared memory for %u ranks of this host: %s",
-			 coll_host_size(c, c->host), strerror(-all));
-	ret = exchange(c, !ret && !all && (c->net || c->hosts == 1));
+		ret = coll_comm_add(c);
+	err = open_shm(c, node, name);
+	say_shm(c, err);
+	if (!ret)
+		ret = err;
+	if (!ret && !c->net && c->hosts > 1)
+		ret = -ENETUNREACH;
+	ret = exchange(c, ret);
 	c->fetch = agree(c, c->fetch);
 	all = agree(c, !ret);
+	/* There still, if one of them could not attach it. */
 	if (!c->peer[c->rank].local)
 		coll_shm_unlink(name);
 	return all ? 0 : ret ? ret : -ECANCELED;
 }
 
-/* Whether all ranks have it: asked before anything of the MPI's is used up. */
-static bool room(struct coll_comm *c, MPI_Comm comm)
+/* Whether all ranks have it, asked before anything of the MPI's is used up; and whether all of them
+ * are willing to share memory. */
+enum { NO_ROOM, ROOM, ROOM_SHARED };
+
+static int room(struct coll_comm *c, MPI_Comm comm)
 {
-	int mine, all = 0;
+	int mine, all;
 
 	c->place = coll_comm_room();
-	mine = c->place;
-	return !PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) && all;
+	mine = !c->place ? NO_ROOM : coll_env()->shm ? ROOM_SHARED : ROOM;
+	return PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) ? NO_ROOM : all;
+}
+
+/* Ranks that do not share memory are as if each were on a host of its own. */
+static int split_hosts(struct coll_comm *c, bool share, MPI_Comm *node)
+{
+	int rank = (int)c->rank;
+
+	if (!share)
+		return PMPI_Comm_split(c->priv, rank, 0, node);
+	return PMPI_Comm_split_type(c->priv, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, node);
 }
 
 /* A private communicator. Not a duplicate: that would call what the program has attached to its
@@ -303,7 +343,7 @@ int coll_boot(struct coll_comm *c, MPI_Comm comm)
 {
 	static _Atomic uint64_t serial;
 	MPI_Comm node = MPI_COMM_NULL;
-	int ret, size, rank;
+	int ret, size, rank, may;
 
 	c->shm.fd = -1;
 	if (util_random_key(&c->secret, sizeof(c->secret)))
@@ -313,12 +353,13 @@ int coll_boot(struct coll_comm *c, MPI_Comm comm)
 	PMPI_Comm_size(comm, &size);
 	c->size = (uint32_t)size;
 	c->rank = (uint32_t)rank;
-	if (!room(c, comm))
-		return -ENOSPC;
+	may = room(c, comm);
+	if (may == NO_ROOM)
+		return -EDQUOT;
 	if (split_off(c, comm))
 		return -EIO;
 	PMPI_Comm_set_errhandler(c->priv, MPI_ERRORS_RETURN);
-	if (PMPI_Comm_split_type(c->priv, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node))
+	if (!agree(c, !split_hosts(c, may == ROOM_SHARED, &node)))
 		return -EIO;
 	ret = find_hosts(c, node);
 	if (agree(c, !ret))

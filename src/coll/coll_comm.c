@@ -45,7 +45,7 @@ int coll_comm_add(struct coll_comm *c)
 		atomic_store_explicit(&table[i], c, memory_order_release);
 	}
 	pthread_mutex_unlock(&table_lock);
-	return i < COLL_MAX_COMMS ? 0 : -ENOSPC;
+	return i < COLL_MAX_COMMS ? 0 : -EDQUOT;
 }
 
 void coll_comm_remove(struct coll_comm *c)

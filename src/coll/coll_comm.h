@@ -82,6 +82,7 @@ struct coll_comm {
 	struct coll_shm shm;
 	size_t vector;   /* bytes of a vector in shared memory; agreed */
 	size_t shm_slot; /* bytes of a pair in shared memory; agreed */
+	bool same_sums;  /* of floating-point numbers are added in one order; agreed */
 	bool fetch;      /* ranks of a host can copy from each other's memory; agreed */
 	uint64_t secret; /* that peers look for in ours to see whether they can */
 
@@ -113,8 +114,10 @@ struct coll_comm {
 /* ---- coll_attr.c ---- */
 
 /* The state of an MPI communicator, made if need be, which is collective; NULL: the MPI's own
- * collectives are to be used. */
-struct coll_comm *coll_comm_of(MPI_Comm comm);
+ * collectives are to be used. It is not made for a call that is wrong, which the MPI says without
+ * the others; `wrong` is not asked where it is there already. */
+struct coll_comm *coll_comm_of(MPI_Comm comm, bool (*wrong)(const void *args, int size),
+			       const void *args);
 /* The same, but NULL if it is not there yet. */
 struct coll_comm *coll_comm_known(MPI_Comm comm);
 /* An error of a collective, by which the communicator is broken: tells the others, and returns what
@@ -245,7 +248,7 @@ void coll_comm_lost(struct coll_comm *c, uint32_t peer, int err);
 /* Takes a place for one more communicator, of WEFT_COLL_COMMS; and gives it back. */
 bool coll_comm_room(void);
 void coll_comm_no_room(void);
-int coll_comm_add(struct coll_comm *c); /* to the table; gives it its id; 0 or -ENOSPC */
+int coll_comm_add(struct coll_comm *c); /* to the table; gives it its id; 0 or -EDQUOT */
 void coll_comm_remove(struct coll_comm *c);
 struct coll_comm *coll_comm_next(uint32_t *at); /* NULL after the last */
 

@@ -10,7 +10,9 @@ enum {
 	TUNE_PROVIDER,
 	TUNE_COPY_MAX,
 	TUNE_COPY_FAR,
+	TUNE_SHM,
 	TUNE_FETCH,
+	TUNE_SAME_SUMS,
 	TUNE_STATS,
 	TUNE_TOPOLOGY,
 	TUNE_PATIENCE,
@@ -60,6 +62,11 @@ const struct util_tunable coll_tunables[] = {
 			 "ranks are many: each has 2 MB for what comes from all others "
 			 "together, and as much for what goes there. The same on all ranks; "
 			 "otherwise communicators are left to the MPI."},
+	[TUNE_SHM] = {.name = "WEFT_COLL_SHM",
+		      .type = UTIL_TUNE_BOOL,
+		      .def = "yes",
+		      .help = "Whether ranks of one host share memory; no, if any rank says so: "
+			      "they write to each other by the provider, as to other hosts."},
 	[TUNE_FETCH] = {.name = "WEFT_COLL_FETCH",
 			.type = UTIL_TUNE_BOOL,
 			.def = "yes",
@@ -67,6 +74,14 @@ const struct util_tunable coll_tunables[] = {
 				"other's memory, where the system lets them; otherwise these go "
 				"through shared memory in parts. Of all ranks of a communicator, "
 				"or of none."},
+	[TUNE_SAME_SUMS] =
+		{.name = "WEFT_COLL_SAME_SUMS",
+		 .type = UTIL_TUNE_BOOL,
+		 .def = "yes",
+		 .help = "Whether sums and products of floating-point numbers are to have the same "
+			 "bits in every call and every run with the same ranks in the same places. "
+			 "auto does not try the MPI's own for them then. Of the first rank of a "
+			 "communicator."},
 	[TUNE_STATS] = {.name = "WEFT_COLL_STATS",
 			.type = UTIL_TUNE_BOOL,
 			.def = "no",
@@ -108,7 +123,9 @@ static void read_all(void)
 	env.provider = util_tune_str(&coll_tunables[TUNE_PROVIDER]);
 	env.copy_max = util_tune_uint(&coll_tunables[TUNE_COPY_MAX]);
 	env.copy_far = util_tune_uint(&coll_tunables[TUNE_COPY_FAR]);
+	env.shm = util_tune_bool(&coll_tunables[TUNE_SHM]);
 	env.fetch = util_tune_bool(&coll_tunables[TUNE_FETCH]);
+	env.same_sums = util_tune_bool(&coll_tunables[TUNE_SAME_SUMS]);
 	env.topology = util_tune_str(&coll_tunables[TUNE_TOPOLOGY]);
 	env.patience = util_tune_ns(&coll_tunables[TUNE_PATIENCE]);
 	env.comms = (unsigned int)util_tune_uint(&coll_tunables[TUNE_COMMS]);

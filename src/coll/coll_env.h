@@ -17,7 +17,9 @@ struct coll_env {
 	const char *topology; /* NULL: none */
 	size_t copy_max;      /* longest message of a pair of one host that is copied */
 	size_t copy_far;      /* and of different hosts */
+	bool shm;             /* among ranks of a host */
 	bool fetch;           /* from the memory of other ranks of a host */
+	bool same_sums;       /* added in one order only */
 	unsigned int comms;   /* that may be there at a time */
 	bool stats;
 	uint64_t patience; /* ns, with the MPI's own after somebody was lost; 0: no end */

@@ -6,7 +6,7 @@
 /* What all of them have in common; false: nothing that is known here. */
 static bool common(const struct coll_reduce_args *a, struct coll_reduce *r)
 {
-	if (a->count < 0 || !coll_reduce_known(a->op, a->type, &r->size))
+	if (a->count < 0 || !coll_reduce_known(a->op, a->type, &r->size, &r->inexact))
 		return false;
 	/* The MPI says that it is wrong without the others. */
 	if (a->recvbuf == MPI_IN_PLACE)

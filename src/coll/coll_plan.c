@@ -223,19 +223,30 @@ void coll_plan_end(struct coll_comm *c)
 
 /* ---- choices ---- */
 
+static uint32_t row_of(const struct coll_job *job)
+{
+	if (job->ordered)
+		return COLL_OPS + (job->op == COLL_REDUCE_SCATTER);
+	return job->op;
+}
+
+static struct coll_chooser *chooser_of(const struct coll_comm *c, const struct coll_job *job)
+{
+	return &c->plan->chooser[row_of(job)][coll_model_class(job->bytes)];
+}
+
 static enum coll_variant choose(struct coll_comm *c, const struct coll_job *job)
 {
-	uint32_t class = coll_model_class(job->bytes);
-	struct coll_plan *p = c->plan;
-	struct coll_chooser *ch = &p->chooser[job->op][class];
+	bool *used = &c->plan->used[row_of(job)][coll_model_class(job->bytes)];
+	unsigned int can = job->can | (job->ordered ? 0 : 1u << COLL_MPI);
+	struct coll_chooser *ch = chooser_of(c, job);
 
-	if (!p->used[job->op][class])
-		coll_chooser_init(ch, job->can | 1u << COLL_MPI, &p->cost, &p->shape, job->op,
-				  job->bytes);
+	if (!*used)
+		coll_chooser_init(ch, can, &c->plan->cost, &c->plan->shape, job->op, job->bytes);
 	/* Predicted for no size at all: only what was measured speaks against the MPI's own. */
-	if (!p->used[job->op][class] && job->loose)
+	if (!*used && job->loose)
 		ch->best = COLL_MPI;
-	p->used[job->op][class] = true;
+	*used = true;
 	return coll_chooser_next(ch);
 }
 
@@ -315,8 +326,7 @@ static double counts(struct coll_comm *c, const struct coll_job *job, uint64_t b
 static void took(struct coll_comm *c, const struct coll_job *job, enum coll_variant v,
 		 uint64_t began)
 {
-	struct coll_plan *p = c->plan;
-	struct coll_chooser *ch = &p->chooser[job->op][coll_model_class(job->bytes)];
+	struct coll_chooser *ch = chooser_of(c, job);
 	struct coll_stats *s = &c->stats[job->op][v];
 	uint64_t now = util_now_ns();
 	double ns = counts(c, job, began, now);
@@ -341,7 +351,7 @@ static bool passes(struct coll_comm *c, const struct coll_job *job)
 {
 	struct coll_stats *s = &c->stats[job->op][COLL_MPI];
 
-	if (!coll_chooser_pass(&c->plan->chooser[job->op][coll_model_class(job->bytes)]))
+	if (!coll_chooser_pass(chooser_of(c, job)))
 		return false;
 	s->passed++;
 	return true;
@@ -406,15 +416,17 @@ bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *jo
 
 /* ---- what is said ---- */
 
-static void say_chooser(enum coll_op op, uint32_t class, const struct coll_chooser *ch)
+static void say_chooser(uint32_t row, uint32_t class, const struct coll_chooser *ch)
 {
 	char size[32] = "of any size";
+	bool ordered = row >= COLL_OPS;
+	enum coll_op op = !ordered ? row : row == COLL_OPS ? COLL_ALLREDUCE : COLL_REDUCE_SCATTER;
 
 	if (op != COLL_ALLTOALLV)
 		snprintf(size, sizeof(size), "below %llu bytes",
 			 (unsigned long long)coll_model_class_end(class));
-	fprintf(stderr, "weft-coll:   %s %s: %s", coll_op_names[op], size,
-		coll_variant_names[ch->best]);
+	fprintf(stderr, "weft-coll:   %s%s %s: %s", coll_op_names[op],
+		ordered ? " of floating-point sums" : "", size, coll_variant_names[ch->best]);
 	for (int v = 0; v < COLL_VARIANTS; v++)
 		if (ch->way[v].candidate)
 			fprintf(stderr, "; %s predicted %.1f, measured %.1f us",
@@ -435,8 +447,8 @@ void coll_plan_say(const struct coll_comm *c)
 		"arrivals %.1f us apart\n",
 		p->cost.o / 1e3, p->cost.L / 1e3, p->cost.G, p->cost.copy, p->cost.add,
 		p->cost.cores, p->dissem.ways, p->dissem.rounds, p->levels, p->spread / 1e3);
-	for (int op = 0; op < COLL_OPS; op++)
+	for (uint32_t row = 0; row < COLL_ROWS; row++)
 		for (uint32_t class = 0; class < COLL_CLASSES; class ++)
-			if (p->used[op][class])
-				say_chooser((enum coll_op)op, class, &p->chooser[op][class]);
+			if (p->used[row][class])
+				say_chooser(row, class, &p->chooser[row][class]);
 }

@@ -1,5 +1,5 @@
-/* What a communicator's operations other than alltoall need beyond its memory: the tree of its
- * hosts, how a barrier is done best, what things take, and what was chosen so far.
+/* What a communicator's operations need beyond its memory, but for alltoall in a way that is named:
+ * the tree of its hosts, how a barrier is done best, what things take, and what was chosen so far.
  *
  * Made at the first of these operations, by all ranks together.
  */
@@ -12,6 +12,9 @@
 #include "coll_model.h"
 #include "coll_tree.h"
 
+/* A row of choosers for each operation, and two for ordered ones. */
+#define COLL_ROWS (COLL_OPS + 2)
+
 struct coll_plan {
 	bool usable;               /* agreed */
 	struct coll_tree tree;     /* of hosts */
@@ -21,8 +24,8 @@ struct coll_plan {
 	struct coll_shape shape;
 	uint32_t calls; /* of operations that it was asked for, but for loose ones; agreed */
 	double spread;  /* of arrivals on this host, a moving mean, ns */
-	struct coll_chooser chooser[COLL_OPS][COLL_CLASSES];
-	bool used[COLL_OPS][COLL_CLASSES];
+	struct coll_chooser chooser[COLL_ROWS][COLL_CLASSES];
+	bool used[COLL_ROWS][COLL_CLASSES];
 	/* What all agree by; see coll_wait_mpi(). */
 	int ok, all_ok;
 	struct coll_clock clock;
@@ -39,6 +42,7 @@ struct coll_job {
 	enum coll_op op;
 	size_t bytes;
 	bool loose;   /* ranks may leave before all have come, whoever does it */
+	bool ordered; /* of a reduction: as it is done in ours, so the MPI's own is no choice */
 	uint64_t own; /* of a loose one: bytes of this rank, which need not be those of others */
 	unsigned int
 		can; /* a bit for each variant of ours that would do; 0: only if it is forced */

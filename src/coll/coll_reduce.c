@@ -110,7 +110,7 @@ static int take_in(struct piece *p, struct coll_step s, uint32_t k)
 static int whole_step(struct piece *p, uint32_t stage)
 {
 	const struct coll_tree *t = p->tree;
-	struct coll_step s = coll_tree_step(t, p->c->host, stage, false);
+	struct coll_step s = coll_tree_step(t, p->c->host, stage);
 	bool after = stage >= t->folds + t->bits;
 	int ret = 0;
 
@@ -121,31 +121,45 @@ static int whole_step(struct piece *p, uint32_t stage)
 	return ret;
 }
 
-/* The half that a peer keeps goes to it, and ours of its vector is added. Far first: then long
- * parts go far and short ones near; in a tree whose links have no rivals that costs nothing, and
- * the last exchanges, of which each waits for the one before, are the shortest. */
+/* A half, in the order of combine(). */
+static void combine_half(struct piece *p, uint32_t peer, struct coll_part half)
+{
+	uint32_t in = vector_from(p, peer);
+	size_t at = half.first * p->r->size;
+
+	if (p->tree->coordinate[p->c->host] > p->tree->coordinate[peer]) {
+		add(p, in, p->where, half);
+		return;
+	}
+	add(p, p->where, in, half);
+	memcpy(coll_vector(p->c, p->call, p->where) + at, coll_vector(p->c, p->call, in) + at,
+	       half.count * p->r->size);
+}
+
+/* The half that a peer keeps goes to it, and ours of its vector is added. Near first, as whole
+ * vectors go: then numbers are added in the same order, and the far links, which are fewer, carry
+ * the shortest parts. */
 static int halve(struct piece *p, uint32_t k)
 {
-	struct coll_step s = coll_tree_step(p->tree, p->c->host, p->tree->folds + k, true);
+	struct coll_step s = coll_tree_step(p->tree, p->c->host, p->tree->folds + k);
 	int ret;
 
-	ret = send(p, s.peer, TO_ADD, coll_tree_part(p->tree, s.peer, k + 1, true, p->count));
+	ret = send(p, s.peer, TO_ADD, coll_tree_part(p->tree, s.peer, k + 1, p->count));
 	if (!ret)
 		ret = coll_there_wait(p->c, p->call, TO_ADD, s.peer);
 	if (!ret)
-		add(p, vector_from(p, s.peer), p->where,
-		    coll_tree_part(p->tree, p->c->host, k + 1, true, p->count));
+		combine_half(p, s.peer, coll_tree_part(p->tree, p->c->host, k + 1, p->count));
 	return ret;
 }
 
 static int complete(struct piece *p, uint32_t k)
 {
-	struct coll_step s = coll_tree_step(p->tree, p->c->host, p->tree->folds + k, true);
-	struct coll_part theirs = coll_tree_part(p->tree, s.peer, k + 1, true, p->count);
+	struct coll_step s = coll_tree_step(p->tree, p->c->host, p->tree->folds + k);
+	struct coll_part theirs = coll_tree_part(p->tree, s.peer, k + 1, p->count);
 	size_t at = theirs.first * p->r->size;
 	int ret;
 
-	ret = send(p, s.peer, TO_TAKE, coll_tree_part(p->tree, p->c->host, k + 1, true, p->count));
+	ret = send(p, s.peer, TO_TAKE, coll_tree_part(p->tree, p->c->host, k + 1, p->count));
 	if (!ret)
 		ret = coll_there_wait(p->c, p->call, TO_TAKE, s.peer);
 	/* It has what we sent from here, or it would not have come so far. */
@@ -266,7 +280,7 @@ static int reduce(void *arg, enum coll_variant v)
 
 bool coll_reduce(struct coll_reduce *r, MPI_Comm comm, int *ret)
 {
-	struct coll_comm *c = coll_comm_of(comm);
+	struct coll_comm *c = coll_comm_of(comm, NULL, NULL);
 	struct coll_job job = {
 		.op = r->op,
 		.bytes = r->count * r->size,
@@ -281,6 +295,7 @@ bool coll_reduce(struct coll_reduce *r, MPI_Comm comm, int *ret)
 	if (!job.bytes || r->size > c->vector)
 		return coll_plan_leave(c, comm, &job, ret);
 	r->c = c;
+	job.ordered = r->inexact && c->same_sums;
 	if (job.bytes <= PIECES_MAX * c->vector)
 		job.can = 1u << COLL_TREE | (c->hosts > 1 ? 1u << COLL_HALVING : 0);
 	return coll_plan_run(c, comm, &job, ret);
@@ -335,7 +350,7 @@ static enum type_class class_of(MPI_Datatype t)
 	return NO_TYPE;
 }
 
-bool coll_reduce_known(MPI_Op op, MPI_Datatype type, size_t *size)
+bool coll_reduce_known(MPI_Op op, MPI_Datatype type, size_t *size, bool *inexact)
 {
 	enum type_class class = class_of(type);
 	bool sum = op == MPI_SUM || op == MPI_PROD, most = op == MPI_MAX || op == MPI_MIN;
@@ -346,6 +361,7 @@ bool coll_reduce_known(MPI_Op op, MPI_Datatype type, size_t *size)
 	if (class == NO_TYPE || PMPI_Type_size(type, &bytes) || bytes <= 0)
 		return false;
 	*size = (size_t)bytes;
+	*inexact = sum && (class == REAL || class == COMPLEX);
 	switch (class) {
 	case INTEGER:
 		return sum || most || logical || bits;

@@ -8,8 +8,10 @@
  *	halving  halves of what is left, and back: the fewest bytes
  *
  * Only operations and types that MPI has itself, which are commutative, in any order as good as in
- * any other. The order is the same in every call and on every rank, so that all get the same
- * result, bit by bit. Everything else is handed to the MPI.
+ * any other. The order is the same in every call, in both variants and on every rank, so that all
+ * get the same result, bit by bit. Everything else is handed to the MPI. It adds in an order of its
+ * own: so, unless WEFT_COLL_SAME_SUMS says that it does not matter, it is not tried where the order
+ * shows, or a program's numbers would depend on what was faster.
  */
 #ifndef WEFT_COLL_REDUCE_H
 #define WEFT_COLL_REDUCE_H
@@ -24,14 +26,16 @@ struct coll_reduce {
 	size_t first, bytes;
 	size_t count; /* elements, of each rank */
 	size_t size;  /* bytes of one */
+	bool inexact; /* sums of floating-point numbers: other bits in another order */
 	MPI_Datatype type;
 	MPI_Op how;
 	int (*mpi)(const void *arg); /* the MPI's own */
 	const void *arg;
 };
 
-/* Whether there is such a reduction here; then the size of an element. The same on every rank. */
-bool coll_reduce_known(MPI_Op op, MPI_Datatype type, size_t *size);
+/* Whether there is such a reduction here; then the size of an element, and whether the order in
+ * which it is done shows in the result. The same on every rank. */
+bool coll_reduce_known(MPI_Op op, MPI_Datatype type, size_t *size, bool *inexact);
 
 /* Returns whether it is done, with *ret for the program; false: the MPI shall do it. */
 bool coll_reduce(struct coll_reduce *r, MPI_Comm comm, int *ret);

@@ -4,16 +4,21 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "util_clock.h"
+#include "util_dir.h"
 #include "util_rand.h"
 
-#define LINE 64
+#define LINE   64
+#define PREFIX "weft-coll-"
+#define STALE  60 /* seconds; a file is locked well within one of them */
 
 static size_t round_up(size_t n, size_t to)
 {
@@ -54,16 +59,69 @@ static int map(struct coll_shm *s, const struct coll_shm_conf *conf)
 	s->words = (_Atomic uint32_t *)(at + LINE);
 	s->done = s->words + (size_t)conf->ranks * COLL_SHM_WORDS;
 	s->data = at + head_size(conf);
-	return lock_byte(s, s->me);
+	return 0;
 }
+
+/* Whoever completes it removes the file: no rank has to ask the others for that, and a job that is
+ * killed later leaves nothing. */
+static int join(struct coll_shm *s, const char *name)
+{
+	int ret = lock_byte(s, s->me);
+
+	if (!ret && atomic_fetch_add(&s->head->have, 1) + 1 == s->ranks)
+		coll_shm_unlink(name);
+	return ret;
+}
+
+/* ---- files of the dead ---- */
+
+static bool is_name(const char *name)
+{
+	size_t len = strlen(PREFIX);
+
+	return !strncmp(name, PREFIX, len) && strspn(name + len, "0123456789abcdef") == 16 &&
+	       !name[len + 16];
+}
+
+void coll_shm_sweep(void)
+{
+	int dir = open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (dir < 0)
+		return;
+	util_dir_sweep(dir, is_name, STALE);
+	close(dir);
+}
+
+/* ---- made, attached and left ---- */
 
 static void begin(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t me)
 {
+	static pthread_once_t swept = PTHREAD_ONCE_INIT;
+
+	pthread_once(&swept, coll_shm_sweep);
 	memset(s, 0, sizeof(*s));
 	s->ranks = conf->ranks;
 	s->hosts = conf->hosts;
 	s->me = me;
 	s->len = head_size(conf) + conf->data;
+}
+
+bool coll_shm_fits(uint64_t all, uint64_t free, uint64_t size)
+{
+	return !all || (free >= size && free - size >= all / 4);
+}
+
+static int look_for_room(int fd, size_t size)
+{
+	struct statvfs fs;
+
+	if (fstatvfs(fd, &fs))
+		return -errno;
+	return coll_shm_fits((uint64_t)fs.f_blocks * fs.f_frsize,
+			     (uint64_t)fs.f_bavail * fs.f_frsize, size)
+		       ? 0
+		       : -ENOSPC;
 }
 
 /* With all of its pages: a full file system is found now, not by a signal. */
@@ -74,8 +132,12 @@ static int make(struct coll_shm *s, const char *name)
 	s->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (s->fd < 0)
 		return -errno;
+	ret = look_for_room(s->fd, s->len);
+	if (ret)
+		return ret;
 	ret = ftruncate(s->fd, (off_t)s->len) ? errno : posix_fallocate(s->fd, 0, (off_t)s->len);
-	return -ret;
+	/* Again: others may have seen the same room. */
+	return ret ? -ret : look_for_room(s->fd, 0);
 }
 
 int coll_shm_create(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t me,
@@ -89,10 +151,12 @@ int coll_shm_create(struct coll_shm *s, const struct coll_shm_conf *conf, uint32
 	name[0] = '\0';
 	if (ret)
 		return ret;
-	snprintf(name, COLL_SHM_NAME, "/weft-coll-%016llx", (unsigned long long)key);
+	snprintf(name, COLL_SHM_NAME, "/" PREFIX "%016llx", (unsigned long long)key);
 	ret = make(s, name);
 	if (!ret)
 		ret = map(s, conf);
+	if (!ret)
+		ret = join(s, name);
 	if (ret) {
 		coll_shm_unlink(name);
 		coll_shm_detach(s);
@@ -111,6 +175,8 @@ int coll_shm_attach(struct coll_shm *s, const struct coll_shm_conf *conf, uint32
 	if (s->fd < 0)
 		return name[0] ? -errno : -ENOENT;
 	ret = lseek(s->fd, 0, SEEK_END) == (off_t)s->len ? map(s, conf) : -EINVAL;
+	if (!ret)
+		ret = join(s, name);
 	if (ret)
 		coll_shm_detach(s);
 	return ret;

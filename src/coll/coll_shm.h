@@ -1,6 +1,6 @@
 /* The memory that the ranks of a communicator on one host share.
  *
- * Made by one of them, attached by the others; the file is removed as soon as all have it. Flags
+ * Made by one of them, attached by the others; the last of them to have it removes the file. Flags
  * are numbers of calls, one of each per bank, and compared for equality: whoever is ahead by one
  * call writes to the other bank. Every rank holds a lock of the system's on a byte of the file, so
  * that its death is seen, whatever name spaces there are.
@@ -29,6 +29,7 @@ struct coll_shm_head {
 	_Atomic uint32_t events; /* what sleepers wait for */
 	_Atomic uint32_t sleepers;
 	_Atomic uint32_t broken; /* one of them has given the communicator up */
+	_Atomic uint32_t have;   /* ranks that have it */
 };
 
 struct coll_shm {
@@ -41,14 +42,22 @@ struct coll_shm {
 	uint8_t *data;           /* on a page of its own */
 };
 
+/* Whether a segment of this size may be made in a file system of so many bytes, with so many free:
+ * the MPI needs some of it, too, and may fail where there is none. all = 0: it has no limit. */
+bool coll_shm_fits(uint64_t all, uint64_t free, uint64_t size);
+
 /* The first of them: makes the segment, all zero, and gives it a name. me: the number on this
- * host. Both return 0 or -errno. */
+ * host. Both return 0 or -errno; -ENOSPC: it does not fit. */
 int coll_shm_create(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t me,
 		    char name[COLL_SHM_NAME]);
 int coll_shm_attach(struct coll_shm *s, const struct coll_shm_conf *conf, uint32_t me,
 		    const char *name);
+/* For segments that not all could attach; of others there is no file any more. */
 void coll_shm_unlink(const char *name);
 void coll_shm_detach(struct coll_shm *s);
+/* Removes files of jobs that were killed before all ranks had them. Done before a process has its
+ * first segment, and not to be done while it has any. */
+void coll_shm_sweep(void);
 
 static inline _Atomic uint32_t *coll_shm_word(const struct coll_shm *s, uint32_t rank,
 					      uint32_t word)

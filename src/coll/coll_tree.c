@@ -256,8 +256,7 @@ static const struct coll_fold *fold_of(const struct coll_tree *t, uint32_t membe
 	return NULL;
 }
 
-struct coll_step coll_tree_step(const struct coll_tree *t, uint32_t member, uint32_t stage,
-				bool far_first)
+struct coll_step coll_tree_step(const struct coll_tree *t, uint32_t member, uint32_t stage)
 {
 	struct coll_step none = {.kind = COLL_STEP_NONE, .peer = COLL_NONE};
 	bool before = stage < t->folds, after = stage >= t->folds + t->bits;
@@ -270,7 +269,7 @@ struct coll_step coll_tree_step(const struct coll_tree *t, uint32_t member, uint
 		c = t->coordinate[member];
 		if (c == COLL_NONE)
 			return none;
-		c ^= 1u << coll_tree_bit(t, stage - t->folds, far_first);
+		c ^= 1u << (stage - t->folds);
 		return (struct coll_step){.kind = COLL_STEP_SWAP, .peer = t->cube[c]};
 	}
 	f = fold_of(t, member, before ? stage : coll_tree_stages(t) - 1 - stage);
@@ -282,14 +281,14 @@ struct coll_step coll_tree_step(const struct coll_tree *t, uint32_t member, uint
 }
 
 struct coll_part coll_tree_part(const struct coll_tree *t, uint32_t member, uint32_t k,
-				bool far_first, size_t count)
+				size_t count)
 {
 	struct coll_part p = {.first = 0, .count = count};
 
 	for (uint32_t i = 0; i < k; i++) {
 		size_t low = p.count - p.count / 2;
 
-		if (t->coordinate[member] >> coll_tree_bit(t, i, far_first) & 1) {
+		if (t->coordinate[member] >> i & 1) {
 			p.first += low;
 			p.count -= low;
 		} else {

@@ -14,8 +14,7 @@
  * a link (fabric_hsd.h; the tests try it). Elsewhere a link between switches may be shared, but
  * neighbours still exchange with neighbours as long as they can.
  *
- *	stages: folds (folds of them), exchanges (bits), unfolds (folds)
- *	near first: bits from 0 up, recursive doubling; far first: the other way, halving
+ *	stages: folds (folds of them), exchanges (bits, from 0 up: near ones first), unfolds (folds)
  *
  * Broadcasts. A binomial tree over the members in the order of their places, from the root's on
  * and around: far steps first, so that most steps stay near. Free of contention where a shift is.
@@ -82,18 +81,11 @@ static inline uint32_t coll_tree_stages(const struct coll_tree *t)
 	return 2 * t->folds + t->bits;
 }
 
-/* The bit that is exchanged in the k-th exchange. */
-static inline uint32_t coll_tree_bit(const struct coll_tree *t, uint32_t k, bool far_first)
-{
-	return far_first ? t->bits - 1 - k : k;
-}
-
-struct coll_step coll_tree_step(const struct coll_tree *t, uint32_t member, uint32_t stage,
-				bool far_first);
+struct coll_step coll_tree_step(const struct coll_tree *t, uint32_t member, uint32_t stage);
 
 /* Reducing long vectors, members of the cube exchange halves: in the k-th exchange a member keeps
  * one half of the part that it has, and sends the other; afterwards, backwards, they complete each
- * other's parts. */
+ * other's parts. In the same order as whole vectors: so what is added to what is the same, too. */
 struct coll_part {
 	size_t first, count;
 };
@@ -101,7 +93,7 @@ struct coll_part {
 /* The part of `count` elements that a member of the cube has before the k-th exchange; k = bits:
  * after the last. Its peer in exchange k has the same part before, and what remains of it after. */
 struct coll_part coll_tree_part(const struct coll_tree *t, uint32_t member, uint32_t k,
-				bool far_first, size_t count);
+				size_t count);
 
 /* ---- broadcasts ---- */
 

@@ -133,6 +133,32 @@ static int piece(const struct coll_type *t, MPI_Count count)
 	return most < 1 ? 1 : (size_t)count < most ? (int)count : (int)most;
 }
 
+static int move_some(const struct coll_type *t, MPI_Datatype type, char *typed, int count,
+		     char *packed, int bytes, bool pack)
+{
+	int pos = 0, err;
+
+	err = pack ? PMPI_Pack(typed, count, type, packed, bytes, &pos, t->comm)
+		   : PMPI_Unpack(packed, bytes, &pos, typed, count, type, t->comm);
+	return err || (pack && pos != bytes) ? -EINVAL : 0;
+}
+
+/* At MPI_BOTTOM, if that is NULL, where MPICH does not pack: from another place, of a type that
+ * begins as far before it. */
+static int move_bottom(const struct coll_type *t, int count, char *packed, int bytes, bool pack)
+{
+	MPI_Aint back = -(MPI_Aint)sizeof(*t);
+	MPI_Datatype type;
+	int ret = -EINVAL;
+
+	if (PMPI_Type_create_hindexed(1, &count, &back, t->mpi, &type))
+		return -EINVAL;
+	if (!PMPI_Type_commit(&type))
+		ret = move_some(t, type, (char *)-(intptr_t)back, 1, packed, bytes, pack);
+	PMPI_Type_free(&type);
+	return ret;
+}
+
 /* Between count of the type at `typed` and their bytes in a row at `packed`. */
 static int move(const struct coll_type *t, char *typed, MPI_Count count, char *packed, bool pack)
 {
@@ -142,14 +168,14 @@ static int move(const struct coll_type *t, char *typed, MPI_Count count, char *p
 	}
 	for (MPI_Count at = 0, n; at < count; at += n) {
 		char *one = typed + at * t->extent, *other = packed + (size_t)at * t->size;
-		int pos = 0, bytes, err;
+		int bytes, ret;
 
 		n = piece(t, count - at);
 		bytes = (int)((size_t)n * t->size);
-		err = pack ? PMPI_Pack(one, (int)n, t->mpi, other, bytes, &pos, t->comm)
-			   : PMPI_Unpack(other, bytes, &pos, one, (int)n, t->mpi, t->comm);
-		if (err || (pack && pos != bytes))
-			return -EINVAL;
+		ret = one ? move_some(t, t->mpi, one, (int)n, other, bytes, pack)
+			  : move_bottom(t, (int)n, other, bytes, pack);
+		if (ret)
+			return ret;
 	}
 	return 0;
 }

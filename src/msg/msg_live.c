@@ -109,19 +109,3 @@ bool msg_live_is_name(const char *name)
 	return pid && pid <= 10 && name[pid] == '-' &&
 	       strspn(name + pid + 1, "0123456789abcdef") == 16 && !name[pid + 17];
 }
-
-/* With the lock held: who has made it, and not locked it yet, then finds that it is gone, and makes
- * another. */
-bool msg_live_sweep(int dir, const char *name, int fd)
-{
-	/* For reading, as it was opened: an owner's lock excludes it just as well. */
-	struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
-	struct stat is, was;
-
-	if (fcntl(fd, F_SETLK, &all))
-		return false;
-	if (!fstatat(dir, name, &is, AT_SYMLINK_NOFOLLOW) && !fstat(fd, &was) &&
-	    is.st_ino == was.st_ino && is.st_dev == was.st_dev)
-		unlinkat(dir, name, 0);
-	return true;
-}

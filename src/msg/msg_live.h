@@ -84,9 +84,6 @@ int msg_live_dir(unsigned int which, bool make, char path[PATH_MAX]);
 #define MSG_LIVE_NAME_MAX 32
 bool msg_live_is_name(const char *name);
 
-/* Removes a file that nobody holds; true: it was one. */
-bool msg_live_sweep(int dir, const char *name, int fd);
-
 /* ---- the owner (msg_live_write.c) ---- */
 
 struct msg_live;

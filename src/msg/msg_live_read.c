@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "util_dir.h"
 #include "msg_live.h"
 
 #define TRIES 100 /* a peer takes well under a microsecond to be written */
@@ -59,7 +60,7 @@ static int read_proc(int dir, const char *name, int fd, struct msg_live_proc *p)
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
 		return -EPROTO;
 	p->pid = holder(fd);
-	if (!p->pid && msg_live_sweep(dir, name, fd))
+	if (!p->pid && util_dir_remove_unheld(dir, name, fd))
 		return -ESRCH;
 	if (!read_at(fd, &p->head, sizeof(p->head), 0) || msg_live_check_head(&p->head))
 		return -EPROTO;

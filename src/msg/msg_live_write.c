@@ -1,5 +1,4 @@
 /* The owner of a file of msg_live.h. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "util_clock.h"
+#include "util_dir.h"
 #include "util_log.h"
 #include "util_rand.h"
 #include "msg_live.h"
@@ -42,32 +42,10 @@ struct msg_live {
 
 /* ---- made ---- */
 
-/* A process that is killed leaves its file, and perhaps nobody ever looks. Own ones, of other
- * endpoints, must not be so much as opened: closing them would end the lock. */
-static void sweep_all(int dir)
+/* Own ones, of other endpoints, must not be so much as opened: closing them would end the lock. */
+static bool is_of_another(const char *name)
 {
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	long own = getpid();
-
-	for (int i = 0; d && i < 4096; i++) {
-		struct dirent *e = readdir(d);
-		int file;
-
-		if (!e)
-			break;
-		if (!msg_live_is_name(e->d_name) || strtol(e->d_name, NULL, 10) == own)
-			continue;
-		file = openat(dir, e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-		if (file < 0)
-			continue;
-		msg_live_sweep(dir, e->d_name, file);
-		close(file);
-	}
-	if (d)
-		closedir(d);
-	else if (fd >= 0)
-		close(fd);
+	return msg_live_is_name(name) && strtol(name, NULL, 10) != getpid();
 }
 
 /* -EAGAIN: somebody took it for a dead one's, before it was locked. */
@@ -106,8 +84,9 @@ static int make_in(struct msg_live *l, unsigned int which)
 		if (dir < 0)
 			return dir;
 		err = make_file(l, dir);
+		/* A process that is killed leaves its file, and perhaps nobody ever looks. */
 		if (!err)
-			sweep_all(dir);
+			util_dir_sweep(dir, is_of_another, 0);
 		close(dir);
 	}
 	l->size = STEP;

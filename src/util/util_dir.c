@@ -1,6 +1,8 @@
 #include "util_dir.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -64,4 +66,56 @@ int util_dir_make(char *path, mode_t mode)
 		if (ret || !slash)
 			return ret;
 	}
+}
+
+/* ---- files that a process holds ---- */
+
+#define SWEEP_MOST 4096 /* files that are looked at */
+
+/* With the lock held: who has made it, and not locked it yet, then finds that it is gone, and makes
+ * another. */
+bool util_dir_remove_unheld(int dir, const char *name, int fd)
+{
+	/* For reading, as it was opened: an owner's lock excludes it just as well. */
+	struct flock all = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+	struct stat is, was;
+
+	if (fcntl(fd, F_SETLK, &all))
+		return false;
+	if (!fstatat(dir, name, &is, AT_SYMLINK_NOFOLLOW) && !fstat(fd, &was) &&
+	    is.st_ino == was.st_ino && is.st_dev == was.st_dev)
+		unlinkat(dir, name, 0);
+	return true;
+}
+
+static bool may_go(int fd, time_t age)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	       time(NULL) - st.st_mtime >= age;
+}
+
+void util_dir_sweep(int dir, bool (*is_one)(const char *name), time_t age)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	for (int i = 0; d && i < SWEEP_MOST && (e = readdir(d)); i++) {
+		int file;
+
+		if (!is_one(e->d_name))
+			continue;
+		file = openat(dir, e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		if (file < 0)
+			continue;
+		if (may_go(file, age))
+			util_dir_remove_unheld(dir, e->d_name, file);
+		close(file);
+	}
+	if (d)
+		closedir(d);
+	else if (fd >= 0)
+		close(fd);
 }

@@ -1,5 +1,5 @@
-/* Calls that are wrong on every rank: the MPI complains, by an error that is returned, and the
- * communicator is as good as before. Which of them it notices is its own affair; but what it
+/* Calls that are wrong: the MPI complains, by an error that is returned, and the communicator is as
+ * good as before. Which of them it notices is its own affair; but what it
  * refuses by its own name it refuses by ours. */
 #include "mpi_test.h"
 
@@ -64,6 +64,31 @@ static void operations(void)
 	still_good("MPI_LXOR");
 }
 
+/* By one rank only, in a communicator that nobody has used: the MPI says so without the others.
+ * (MPICH 4.0 crashes by itself in MPI_Allreduce of -1.) */
+#define ALONE(name, args)                                                                          \
+	do {                                                                                       \
+		MPI_Comm fresh;                                                                    \
+                                                                                                   \
+		MPI_Comm_dup(MPI_COMM_WORLD, &fresh);                                              \
+		MPI_Comm_set_errhandler(fresh, MPI_ERRORS_RETURN);                                 \
+		CHECK(mt.rank || MPI_##name args != MPI_SUCCESS, #name #args);                     \
+		PMPI_Barrier(MPI_COMM_WORLD);                                                      \
+		MPI_Comm_free(&fresh);                                                             \
+	} while (0)
+
+static void alone(void)
+{
+	int wrong[64] = {-1}, none[64] = {0};
+
+	ALONE(Alltoall, (one, -1, MPI_INT, two, 1, MPI_INT, fresh));
+	ALONE(Alltoallv, (one, wrong, none, MPI_INT, two, none, none, MPI_INT, fresh));
+	ALONE(Bcast, (one, -1, MPI_INT, 0, fresh));
+	ALONE(Bcast, (one, 1, MPI_INT, mt.size, fresh));
+	ALONE(Allgather, (one, -1, MPI_INT, two, 1, MPI_INT, fresh));
+	ALONE(Allreduce, (one, MPI_IN_PLACE, 1, MPI_INT, MPI_SUM, fresh));
+}
+
 int main(int argc, char **argv)
 {
 	mt_init(argc, argv, 1, MPI_THREAD_SINGLE);
@@ -72,5 +97,6 @@ int main(int argc, char **argv)
 	mt_part("buffers that are nowhere", places);
 	mt_part("types that are not committed", types);
 	mt_part("operations that a type does not have", operations);
+	mt_part("calls of one rank", alone);
 	return mt_done();
 }

@@ -80,8 +80,9 @@ static const struct {
 	void (*call)(struct one *o);
 	int one; /* a rank has one block, not one for each rank */
 } ops[] = {
-	{"alltoall", alltoall, 0}, {"alltoallv", alltoallv, 0}, {"allgather", allgather, 0},
-	{"bcast", bcast, 1},       {"allreduce", allreduce, 1}, {"reduce_scatter", reduce_scatter, 0},
+	{"alltoall", alltoall, 0},   {"alltoallv", alltoallv, 0},
+	{"allgather", allgather, 0}, {"bcast", bcast, 1},
+	{"allreduce", allreduce, 1}, {"reduce_scatter", reduce_scatter, 0},
 	{"barrier", barrier, 1},
 };
 enum { OPS = sizeof(ops) / sizeof(*ops) };

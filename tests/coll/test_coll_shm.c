@@ -1,19 +1,25 @@
 /* Shared memory of a host's ranks: what one sets the other sees, sleepers are woken, and the dead
- * are told from those who have left. */
+ * are told from those who have left. It leaves room to others, and no files. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "coll_shm.h"
 #include "util_clock.h"
+#include "util_rand.h"
 
 static const struct coll_shm_conf conf = {.ranks = 2, .hosts = 3, .data = 10000};
 
@@ -64,7 +70,7 @@ static pid_t start(struct coll_shm *s)
 	if (!pid)
 		other(name);
 	WAIT_FOR(coll_shm_is(coll_shm_word(s, 1, 0), 1));
-	coll_shm_unlink(name);
+	/* Both have it: there is no file any more. */
 	assert_int_equal(coll_shm_attach(&(struct coll_shm){0}, &conf, 1, name), -ENOENT);
 	return pid;
 }
@@ -131,14 +137,14 @@ static void test_left(void **state)
 /* A flag that was set since is not slept over; without one, the time is kept to. */
 static void test_sleep(void **state)
 {
-	struct coll_shm_conf one = {.ranks = 1, .hosts = 1, .data = 1};
+	struct coll_shm_conf more = {.ranks = 2, .hosts = 1, .data = 1};
 	char name[COLL_SHM_NAME];
 	uint64_t before;
 	struct coll_shm s;
 	uint32_t seen;
 
 	(void)state;
-	assert_int_equal(coll_shm_create(&s, &one, 0, name), 0);
+	assert_int_equal(coll_shm_create(&s, &more, 0, name), 0);
 	assert_int_equal(coll_shm_attach(&(struct coll_shm){0}, &conf, 0, name), -EINVAL);
 	coll_shm_unlink(name);
 	seen = atomic_load(&s.head->events);
@@ -152,13 +158,168 @@ static void test_sleep(void **state)
 	coll_shm_detach(&s);
 }
 
+/* ---- room ---- */
+
+static void test_room(void **state)
+{
+	const uint64_t mb = 1 << 20;
+
+	(void)state;
+	assert_true(coll_shm_fits(64 * mb, 64 * mb, 48 * mb));
+	assert_false(coll_shm_fits(64 * mb, 64 * mb, 48 * mb + 1));
+	assert_true(coll_shm_fits(64 * mb, 20 * mb, 4 * mb));
+	assert_false(coll_shm_fits(64 * mb, 20 * mb - 1, 4 * mb));
+	assert_false(coll_shm_fits(64 * mb, 3 * mb, 4 * mb));
+	/* What was made at the same time as others of which nobody knew. */
+	assert_true(coll_shm_fits(64 * mb, 16 * mb, 0));
+	assert_false(coll_shm_fits(64 * mb, 16 * mb - 1, 0));
+	/* No limit. */
+	assert_true(coll_shm_fits(0, 0, 4 * mb));
+	assert_true(coll_shm_fits(UINT64_MAX, UINT64_MAX, 4 * mb));
+}
+
+static void test_no_room(void **state)
+{
+	struct coll_shm_conf much = {.ranks = 1, .hosts = 1, .data = (size_t)1 << 50};
+	char name[COLL_SHM_NAME] = "x";
+	struct coll_shm s;
+
+	(void)state;
+	assert_int_equal(coll_shm_create(&s, &much, 0, name), -ENOSPC);
+	assert_string_equal(name, "");
+	assert_int_equal(s.fd, -1);
+}
+
+/* ---- files of the dead ---- */
+
+struct left {
+	char name[COLL_SHM_NAME];
+	int fd;
+};
+
+static void set_age(const struct left *l, int seconds)
+{
+	struct timespec at[2];
+
+	clock_gettime(CLOCK_REALTIME, &at[0]);
+	at[0].tv_sec -= seconds;
+	at[1] = at[0];
+	assert_int_equal(futimens(l->fd, at), 0);
+}
+
+/* One that was written to so many seconds ago. */
+static void leave(struct left *l, const char *prefix, int seconds)
+{
+	uint64_t key;
+
+	assert_int_equal(util_random_key(&key, sizeof(key)), 0);
+	snprintf(l->name, sizeof(l->name), "/%s%016llx", prefix, (unsigned long long)key);
+	l->fd = shm_open(l->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(l->fd >= 0);
+	set_age(l, seconds);
+}
+
+/* Whether the sweep has left it there; and it is gone now. */
+static bool was_kept(struct left *l)
+{
+	close(l->fd);
+	return !shm_unlink(l->name);
+}
+
+static bool is_there(const struct left *l)
+{
+	char path[COLL_SHM_NAME + 16];
+
+	snprintf(path, sizeof(path), "/dev/shm%s", l->name);
+	return !access(path, F_OK);
+}
+
+/* By the first segment of a process, so this test comes first. */
+static void test_first(void **state)
+{
+	struct left old;
+	struct coll_shm s;
+
+	(void)state;
+	leave(&old, "weft-coll-", 120);
+	end(&s, start(&s));
+	assert_false(was_kept(&old));
+}
+
+static void test_stale(void **state)
+{
+	struct left old, young, later, other;
+
+	(void)state;
+	leave(&old, "weft-coll-", 120);
+	leave(&young, "weft-coll-", 20);
+	leave(&later, "weft-coll-", -1000); /* the clock was set back */
+	leave(&other, "weft-coll-0", 120);
+	coll_shm_sweep();
+	assert_true(was_kept(&young));
+	assert_true(was_kept(&later));
+	assert_true(was_kept(&other));
+	assert_false(was_kept(&old));
+}
+
+/* By another process: whether this one's own locks are there it can not ask. */
+static void test_held(void **state)
+{
+	struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 5, .l_len = 1};
+	struct left held;
+	int ready[2];
+	pid_t pid;
+	char c;
+
+	(void)state;
+	leave(&held, "weft-coll-", 0);
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (fcntl(held.fd, F_SETLK, &byte) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &c, 1), 1);
+	close(ready[0]);
+	set_age(&held, 120); /* now: others on this host may be sweeping, too */
+	coll_shm_sweep();
+	assert_true(is_there(&held));
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	coll_shm_sweep();
+	assert_false(was_kept(&held));
+}
+
+/* Neither what it points to nor itself. */
+static void test_link(void **state)
+{
+	char path[COLL_SHM_NAME + 16], to[COLL_SHM_NAME + 16];
+	struct left old, link;
+
+	(void)state;
+	leave(&old, "weft-test-", 120);
+	leave(&link, "weft-coll-", 0);
+	snprintf(to, sizeof(to), "/dev/shm%s", old.name);
+	snprintf(path, sizeof(path), "/dev/shm%s", link.name);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink(to, path), 0);
+	coll_shm_sweep();
+	assert_true(was_kept(&link));
+	assert_true(was_kept(&old));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_death),
-		cmocka_unit_test(test_left),
-		cmocka_unit_test(test_sleep),
+		cmocka_unit_test(test_first),   cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_death),   cmocka_unit_test(test_left),
+		cmocka_unit_test(test_sleep),   cmocka_unit_test(test_room),
+		cmocka_unit_test(test_no_room), cmocka_unit_test(test_stale),
+		cmocka_unit_test(test_held),    cmocka_unit_test(test_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

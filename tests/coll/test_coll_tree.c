@@ -65,13 +65,12 @@ static void add(struct sum *to, const struct sum *what)
 }
 
 /* Both ends of each message agree on it. */
-static void check_peer(const struct coll_tree *t, uint32_t i, struct coll_step s, uint32_t stage,
-		       bool far)
+static void check_peer(const struct coll_tree *t, uint32_t i, struct coll_step s, uint32_t stage)
 {
 	struct coll_step other;
 
 	assert_true(s.peer < t->n && s.peer != i);
-	other = coll_tree_step(t, s.peer, stage, far);
+	other = coll_tree_step(t, s.peer, stage);
 	assert_int_equal(other.peer, i);
 	if (s.kind == COLL_STEP_SWAP)
 		assert_int_equal(other.kind, COLL_STEP_SWAP);
@@ -81,7 +80,7 @@ static void check_peer(const struct coll_tree *t, uint32_t i, struct coll_step s
 		assert_int_equal(other.kind, COLL_STEP_SEND);
 }
 
-static void play(const struct coll_tree *t, bool far)
+static void play(const struct coll_tree *t)
 {
 	static struct sum have[MEMBERS], before[MEMBERS];
 	struct sum all = {{0}};
@@ -94,11 +93,11 @@ static void play(const struct coll_tree *t, bool far)
 	for (uint32_t stage = 0; stage < coll_tree_stages(t); stage++) {
 		memcpy(before, have, sizeof(have));
 		for (uint32_t i = 0; i < t->n; i++) {
-			struct coll_step s = coll_tree_step(t, i, stage, far);
+			struct coll_step s = coll_tree_step(t, i, stage);
 
 			if (s.kind == COLL_STEP_NONE)
 				continue;
-			check_peer(t, i, s, stage, far);
+			check_peer(t, i, s, stage);
 			if (s.kind == COLL_STEP_ADD || s.kind == COLL_STEP_SWAP)
 				add(&have[i], &before[s.peer]);
 			else if (s.kind == COLL_STEP_TAKE)
@@ -112,7 +111,7 @@ static void play(const struct coll_tree *t, bool far)
 /* ---- playing halves ---- */
 
 /* Each member has one number for each element. Those that fold are as before, so only the cube. */
-static void play_halves(const struct coll_tree *t, bool far, size_t count)
+static void play_halves(const struct coll_tree *t, size_t count)
 {
 	uint32_t p = 1u << t->bits;
 	uint64_t *sum = calloc(p * count + 1, sizeof(*sum));
@@ -123,14 +122,13 @@ static void play_halves(const struct coll_tree *t, bool far, size_t count)
 		for (size_t e = 0; e < count; e++)
 			sum[c * count + e] = (uint64_t)c * 1000003 + e;
 	for (uint32_t k = 0; k < t->bits; k++) {
-		uint32_t flip = 1u << coll_tree_bit(t, k, far);
+		uint32_t flip = 1u << k;
 
 		memcpy(old, sum, p * count * sizeof(*sum));
 		for (uint32_t c = 0; c < p; c++) {
-			struct coll_part had = coll_tree_part(t, t->cube[c], k, far, count);
-			struct coll_part keep = coll_tree_part(t, t->cube[c], k + 1, far, count);
-			struct coll_part peer =
-				coll_tree_part(t, t->cube[c ^ flip], k + 1, far, count);
+			struct coll_part had = coll_tree_part(t, t->cube[c], k, count);
+			struct coll_part keep = coll_tree_part(t, t->cube[c], k + 1, count);
+			struct coll_part peer = coll_tree_part(t, t->cube[c ^ flip], k + 1, count);
 
 			assert_int_equal(keep.count + peer.count, had.count);
 			for (size_t e = keep.first; e < keep.first + keep.count; e++)
@@ -138,12 +136,11 @@ static void play_halves(const struct coll_tree *t, bool far, size_t count)
 		}
 	}
 	for (uint32_t k = t->bits; k-- > 0;) {
-		uint32_t flip = 1u << coll_tree_bit(t, k, far);
+		uint32_t flip = 1u << k;
 
 		memcpy(old, sum, p * count * sizeof(*sum));
 		for (uint32_t c = 0; c < p; c++) {
-			struct coll_part peer =
-				coll_tree_part(t, t->cube[c ^ flip], k + 1, far, count);
+			struct coll_part peer = coll_tree_part(t, t->cube[c ^ flip], k + 1, count);
 
 			for (size_t e = peer.first; e < peer.first + peer.count; e++)
 				sum[c * count + e] = old[(c ^ flip) * count + e];
@@ -182,8 +179,7 @@ static void play_all(const struct coll_tree *t)
 {
 	assert_true(1u << t->bits <= t->n);
 	assert_int_equal(t->n_given, t->n - (1u << t->bits));
-	for (int far = 0; far < 2; far++)
-		play(t, far);
+	play(t);
 	for (uint32_t root = 0; root < t->n; root += 1 + t->n / 5)
 		play_bcast(t, root);
 }
@@ -278,8 +274,7 @@ static void test_halves(void **state)
 		places_by(p, n, NULL, &f);
 		assert_int_equal(coll_tree_make(&t, n, p, f.h), 0);
 		for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
-			for (int far = 0; far < 2; far++)
-				play_halves(&t, far, counts[c]);
+			play_halves(&t, counts[c]);
 		coll_tree_free(&t);
 	}
 }
@@ -299,13 +294,12 @@ static void test_two_leaves(void **state)
 	assert_int_equal(t.folds, 1);
 	for (uint32_t i = 0; i < 24; i++) {
 		if (i % 12 >= 8) {
-			assert_int_equal(coll_tree_step(&t, i, 0, false).peer, i - 8);
+			assert_int_equal(coll_tree_step(&t, i, 0).peer, i - 8);
 			continue;
 		}
 		for (uint32_t k = 0; k < 3; k++)
-			assert_int_equal(coll_tree_step(&t, i, 1 + k, false).peer / 12, i / 12);
-		assert_int_equal(coll_tree_step(&t, i, 4, false).peer, (i + 12) % 24);
-		assert_int_equal(coll_tree_step(&t, i, 1, true).peer, (i + 12) % 24);
+			assert_int_equal(coll_tree_step(&t, i, 1 + k).peer / 12, i / 12);
+		assert_int_equal(coll_tree_step(&t, i, 4).peer, (i + 12) % 24);
 	}
 	coll_tree_free(&t);
 }
@@ -325,7 +319,7 @@ static void test_refused(void **state)
 
 /* A schedule as the text of a pattern (fabric_cps.h): one line per stage. Members are the hosts of
  * their numbers, so ranks are hosts. */
-static char *reduction_text(const struct coll_tree *t, bool far)
+static char *reduction_text(const struct coll_tree *t)
 {
 	size_t size;
 	char *text;
@@ -334,7 +328,7 @@ static char *reduction_text(const struct coll_tree *t, bool far)
 	assert_non_null(f);
 	for (uint32_t stage = 0; stage < coll_tree_stages(t); stage++) {
 		for (uint32_t i = 0; i < t->n; i++) {
-			struct coll_step s = coll_tree_step(t, i, stage, far);
+			struct coll_step s = coll_tree_step(t, i, stage);
 
 			if (s.kind == COLL_STEP_SEND || s.kind == COLL_STEP_SWAP)
 				fprintf(f, "%u>%u ", i, s.peer);
@@ -399,8 +393,7 @@ static void check_links(const struct fabric_routes *r, uint32_t n)
 
 	places_by(p, n, NULL, f);
 	assert_int_equal(coll_tree_make(&t, n, p, f->h), 0);
-	for (int far = 0; far < 2; far++)
-		assert_int_equal(worst_degree(r, n, reduction_text(&t, far)), 1);
+	assert_int_equal(worst_degree(r, n, reduction_text(&t)), 1);
 	assert_int_equal(worst_degree(r, n, bcast_text(&t, 0)), 1);
 	/* Around the end, a shift is one again where all hosts take part. */
 	for (uint32_t root = 1; n == fabric_hosts(f) && root < n; root += 7)
@@ -440,7 +433,7 @@ static void test_links_without_places(void **state)
 	fabric_tree_init(&tree, &f);
 	assert_int_equal(fabric_routes_make(&routes, &tree, &rule, NULL), 0);
 	assert_int_equal(coll_tree_make(&t, 144, NULL, 0), 0);
-	assert_int_equal(worst_degree(&routes, 144, reduction_text(&t, false)), 2);
+	assert_int_equal(worst_degree(&routes, 144, reduction_text(&t)), 2);
 	coll_tree_free(&t);
 	fabric_routes_free(&routes);
 	fabric_tree_free(&tree);
