@@ -57,37 +57,44 @@ char *cli_real_verbs(void)
 	return NULL;
 }
 
+#define BUILD "make build, or make install"
+
 /* One of ours; dir: NULL if there are none. */
-static void add_library(json_t *list, const char *dir, const char *name, const char *role)
+static void add_library(json_t *list, const char *dir, const char *name, const char *role,
+			const char *get)
 {
 	char path[2 * PATH_MAX] = "";
 
 	if (dir)
 		snprintf(path, sizeof(path), "%s/%s", dir, name);
-	json_array_append_new(list,
-			      json_pack("{s:s, s:s, s:o}", "name", name, "role", role, "path",
-					access(path, R_OK) ? json_null() : json_string(path)));
+	json_array_append_new(
+		list, json_pack("{s:s, s:s, s:o, s:s}", "name", name, "role", role, "path",
+				access(path, R_OK) ? json_null() : json_string(path), "get", get));
 }
 
 json_t *cli_facts_libraries(void)
 {
-	static const char *const colls[][2] = {{"openmpi", "collectives, above Open MPI"},
-					       {"mpich", "collectives, above MPICH"}};
+	/* The build leaves out those whose MPI has no headers here. */
+	static const char *const colls[][3] = {{"openmpi", "collectives, above Open MPI",
+						"apt-get install libopenmpi-dev, then make build"},
+					       {"mpich", "collectives, above MPICH",
+						"apt-get install libmpich-dev, then make build"}};
 	static struct cli_paths paths;
 	const char *dir = cli_paths_find(&paths) ? NULL : paths.dir;
 	json_t *list = json_array();
 	char name[64];
 
-	add_library(list, dir, CLI_LIB_VERBS, "software RNIC");
-	add_library(list, dir, CLI_LIB_PROBE, "answers probes for device files");
-	add_library(list, dir, CLI_LIB_OFI, "libfabric provider");
+	add_library(list, dir, CLI_LIB_VERBS, "software RNIC", BUILD);
+	add_library(list, dir, CLI_LIB_PROBE, "answers probes for device files", BUILD);
+	add_library(list, dir, CLI_LIB_OFI, "libfabric provider", BUILD);
 	for (size_t i = 0; i < sizeof(colls) / sizeof(colls[0]); i++) {
 		snprintf(name, sizeof(name), CLI_LIB_COLL, colls[i][0]);
-		add_library(list, dir, name, colls[i][1]);
+		add_library(list, dir, name, colls[i][1], colls[i][2]);
 	}
-	json_array_append_new(list, json_pack("{s:s, s:s, s:o}", "name", CLI_LIB_VERBS, "role",
+	json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:s}", "name", CLI_LIB_VERBS, "role",
 					      "rdma-core, for hardware", "path",
-					      take_string(cli_real_verbs())));
+					      take_string(cli_real_verbs()), "get",
+					      "apt-get install libibverbs1"));
 	return list;
 }
 
@@ -209,11 +216,8 @@ json_t *cli_facts_missing(const json_t *info)
 
 	miss_devices(list, json_object_get(info, "devices"));
 	json_array_foreach (json_object_get(info, "libraries"), i, item) {
-		if (!json_is_null(json_object_get(item, "path")))
-			continue;
-		/* The last one is not ours. */
-		miss(list, text(item, "name"), text(item, "role"),
-		     i == 2 ? "apt-get install libibverbs1" : "make build, or make install");
+		if (json_is_null(json_object_get(item, "path")))
+			miss(list, text(item, "name"), text(item, "role"), text(item, "get"));
 	}
 	json_array_foreach (json_object_get(info, "kernel"), i, item)
 		if (!json_is_true(json_object_get(item, "present")))

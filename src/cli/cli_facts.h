@@ -13,7 +13,7 @@ json_t *cli_facts_devices(void);
 /* {needed, kept, sizes: [{bytes, register_ns, copy_ns, overhead_ns, uses or null}]} or {error} */
 json_t *cli_facts_costs(const char *device);
 
-/* [{name, role, path or null}] */
+/* [{name, role, path or null, get}] */
 json_t *cli_facts_libraries(void);
 
 /* [{name, present, why}], {cores, open_files, crc32c} */

@@ -26,6 +26,7 @@ struct run_mpi_kind {
 	const char *option;  /* of --mpi */
 	const char *name;    /* for people */
 	const char *package; /* of Debian, that has the launcher */
+	const char *headers; /* ... and what programs are compiled with */
 };
 
 extern const struct run_mpi_kind run_mpi_kinds[RUN_MPIS];

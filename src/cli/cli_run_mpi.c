@@ -14,8 +14,8 @@
 #include "cli.h"
 
 const struct run_mpi_kind run_mpi_kinds[RUN_MPIS] = {
-	[RUN_OPENMPI] = {"openmpi", "Open MPI", "openmpi-bin"},
-	[RUN_MPICH] = {"mpich", "MPICH", "mpich"},
+	[RUN_OPENMPI] = {"openmpi", "Open MPI", "openmpi-bin", "libopenmpi-dev"},
+	[RUN_MPICH] = {"mpich", "MPICH", "mpich", "libmpich-dev"},
 };
 
 /* ---- programs ---- */

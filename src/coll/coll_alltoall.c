@@ -139,12 +139,14 @@ static uint64_t bytes_of(const struct coll_alltoall *a, const struct coll_blocks
 	return n;
 }
 
+/* As coll_plan counts, which does so for what was chosen. */
 static void count(struct coll_alltoall *a, enum coll_op op, enum coll_variant v, uint64_t ns)
 {
 	struct coll_stats *s = &a->c->stats[op][v];
 
 	s->calls++;
-	s->bytes += bytes_of(a, &a->send);
+	s->bytes += op == COLL_ALLTOALLV ? bytes_of(a, &a->send) + bytes_of(a, &a->recv)
+					 : coll_block_len(&a->recv, 0);
 	s->ns += ns;
 }
 

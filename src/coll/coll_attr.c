@@ -189,6 +189,17 @@ static bool can_have(MPI_Comm comm)
 	return atomic_load(&ready);
 }
 
+static const char *why_left(int err)
+{
+	switch (err) {
+	case -EPROTO:
+		return "ranks have unlike WEFT_COLL_COPY_FAR or WEFT_COLL_PROVIDER";
+	case -ECANCELED:
+		return "another rank could not set it up";
+	}
+	return strerror(-err);
+}
+
 static void say_left(const struct coll_comm *c, int err)
 {
 	static atomic_bool said_many, said_room;
@@ -205,8 +216,8 @@ static void say_left(const struct coll_comm *c, int err)
 			      "for which a host has no room in /dev/shm",
 			      c->size);
 	else
-		util_log(UTIL_LOG_WARN, "coll: a communicator of %u ranks is left to the MPI",
-			 c->size);
+		util_log(UTIL_LOG_WARN, "coll: a communicator of %u ranks is left to the MPI: %s",
+			 c->size, why_left(err));
 }
 
 struct coll_comm *coll_comm_known(MPI_Comm comm)

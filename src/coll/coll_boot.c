@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,6 +31,7 @@ struct record {
 	uint32_t comm, same_sums;
 	int32_t err; /* 0: it has all that it needs */
 	uint32_t variant[COLL_OPS];
+	char provider[32];
 	int64_t pid;
 	uint64_t secret_at, secret;
 };
@@ -72,7 +74,7 @@ static int place(struct coll_comm *c, const int *leader)
 		c->first[++c->hosts] = n;
 	}
 	c->host = c->peer[c->rank].host;
-	return n == c->size ? 0 : -EPROTO;
+	return n == c->size ? 0 : -EIO;
 }
 
 static int find_hosts(struct coll_comm *c, MPI_Comm node)
@@ -157,6 +159,7 @@ static void fill(const struct coll_comm *c, struct record *r, int err)
 	r->secret = c->secret;
 	for (int i = 0; i < COLL_OPS; i++)
 		r->variant[i] = coll_env()->choice.variant[i];
+	snprintf(r->provider, sizeof(r->provider), "%s", coll_env()->provider);
 	if (!c->net)
 		return;
 	r->ping = coll_net_ping_key();
@@ -177,6 +180,15 @@ static bool can_fetch(struct coll_comm *c, const struct record *all)
 	return yes;
 }
 
+static bool unlike_providers(const struct coll_comm *c, const struct record *all)
+{
+	for (uint32_t i = 1; i < c->size; i++)
+		if (strncmp(all[i].provider, all[0].provider, sizeof(all[0].provider)) != 0)
+			return true;
+	return false;
+}
+
+/* -EPROTO: ranks have unlike settings. */
 static int meet(struct coll_comm *c, const struct record *all)
 {
 	int ret = 0;
@@ -202,6 +214,8 @@ static int meet(struct coll_comm *c, const struct record *all)
 	for (int i = 0; i < COLL_OPS; i++)
 		c->variant[i] = all[0].variant[i] < COLL_VARIANTS ? all[0].variant[i] : COLL_MPI;
 	c->fetch = can_fetch(c, all);
+	if (c->net && unlike_providers(c, all))
+		return -EPROTO;
 	return ret;
 }
 

@@ -34,13 +34,15 @@ const struct util_tunable coll_tunables[] = {
 		 .def = "auto",
 		 .check = check_choice,
 		 .help = "How collective operations are done: auto, off (by the MPI itself), "
-			 "or OPERATION=VARIANT,..., for example alltoall=pap_direct. Of the "
-			 "first rank of a communicator; off: of all ranks or none."},
-	[TUNE_PROVIDER] = {.name = "WEFT_COLL_PROVIDER",
-			   .type = UTIL_TUNE_STR,
-			   .def = "weft",
-			   .help = "The libfabric provider by which collective operations write to "
-				   "other hosts."},
+			 "or OPERATION=VARIANT,..., for example alltoall=pap_direct. That of a "
+			 "communicator's first rank counts; off must be on all ranks or none."},
+	[TUNE_PROVIDER] =
+		{.name = "WEFT_COLL_PROVIDER",
+		 .type = UTIL_TUNE_STR,
+		 .def = "weft",
+		 .help = "The libfabric provider by which collective operations write to "
+			 "other hosts. The same on all ranks; otherwise communicators are "
+			 "left to the MPI."},
 	[TUNE_COPY_MAX] = {.name = "WEFT_COLL_COPY_MAX",
 			   .type = UTIL_TUNE_UINT,
 			   .def = "4k",
@@ -58,7 +60,8 @@ const struct util_tunable coll_tunables[] = {
 			 "copied; 0: none. Longer ones are written to where the program "
 			 "wants them, when the receiver has said where that is. Less if "
 			 "ranks are many: each has 2 MB for what comes from all others "
-			 "together, and as much for what goes there."},
+			 "together, and as much for what goes there. The same on all ranks; "
+			 "otherwise communicators are left to the MPI."},
 	[TUNE_SHM] = {.name = "WEFT_COLL_SHM",
 		      .type = UTIL_TUNE_BOOL,
 		      .def = "yes",
@@ -113,7 +116,7 @@ static struct coll_env env;
 
 static void read_all(void)
 {
-	char why[160];
+	char why[COLL_WHY_MAX];
 
 	coll_choice_parse(util_tune_str(&coll_tunables[TUNE_CHOICE]), &env.choice, why,
 			  sizeof(why));

@@ -50,24 +50,61 @@ static int find(const char *const *names, int n, const char *text, size_t len)
 	return -1;
 }
 
+/* MPI_Reduce_scatter_block is done as MPI_Reduce_scatter. */
+static int find_op(const char *text, size_t len)
+{
+	static const char *const block[] = {"reduce_scatter_block"};
+
+	return find(block, 1, text, len) ? find(coll_op_names, COLL_OPS, text, len)
+					 : COLL_REDUCE_SCATTER;
+}
+
+/* Appends names, with commas, of those whose bits are set. */
+static void list(char *why, size_t size, const char *const *names, unsigned int bits)
+{
+	const char *comma = " ";
+
+	for (int i = 0; bits >> i; i++) {
+		size_t len = strlen(why);
+
+		if (!(bits >> i & 1))
+			continue;
+		snprintf(why + len, size - len, "%s%s", comma, names[i]);
+		comma = ", ";
+	}
+}
+
+/* Of a word so many bytes are repeated that what would be right has room, too. */
+static int word(long len)
+{
+	return len < 40 ? (int)len : 40;
+}
+
 static int parse_pair(struct coll_choice *c, const char *pair, int len, char *why, size_t size)
 {
-	const char *eq = memchr(pair, '=', (size_t)len);
+	const char *eq = memchr(pair, '=', (size_t)len), *end = pair + len;
 	int op, v;
 
 	if (!eq) {
-		snprintf(why, size, "'%.*s' is not OPERATION=VARIANT", len, pair);
+		snprintf(why, size,
+			 "'%.*s' is not OPERATION=VARIANT; auto, off, or for example "
+			 "alltoall=pap_direct",
+			 word(len), pair);
 		return -EINVAL;
 	}
-	op = find(coll_op_names, COLL_OPS, pair, (size_t)(eq - pair));
+	op = find_op(pair, (size_t)(eq - pair));
 	if (op < 0) {
-		snprintf(why, size, "there is no operation '%.*s'", (int)(eq - pair), pair);
+		snprintf(why, size, "there is no operation '%.*s'; there are", word(eq - pair),
+			 pair);
+		list(why, size, coll_op_names, V(COLL_OPS) - 1);
 		return -EINVAL;
 	}
-	v = find(coll_variant_names, COLL_VARIANTS, eq + 1, (size_t)(pair + len - eq - 1));
+	eq++;
+	v = find(coll_variant_names, COLL_VARIANTS, eq, (size_t)(end - eq));
 	if (v < 0 || !coll_has((enum coll_op)op, (enum coll_variant)v)) {
-		snprintf(why, size, "%s has no variant '%.*s'", coll_op_names[op],
-			 (int)(pair + len - eq - 1), eq + 1);
+		snprintf(why, size, "%s has no variant '%.*s'; it has", coll_op_names[op],
+			 word(end - eq), eq);
+		list(why, size, coll_variant_names, variants[op]);
 		return -EINVAL;
 	}
 	c->variant[op] = (enum coll_variant)v;

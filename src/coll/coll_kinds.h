@@ -2,6 +2,7 @@
  *
  * WEFT_COLL says which way is taken: "auto" (the default), "off", or a list of OPERATION=VARIANT,
  * for example "alltoall=pap_shm_direct,barrier=mpi". What the list does not name stays automatic.
+ * reduce_scatter_block is another name of reduce_scatter.
  */
 #ifndef WEFT_COLL_KINDS_H
 #define WEFT_COLL_KINDS_H
@@ -43,7 +44,10 @@ struct coll_choice {
 
 /* Whether the operation has this variant. COLL_AUTO and COLL_MPI always. */
 bool coll_has(enum coll_op op, enum coll_variant v);
-/* text may be NULL. Returns 0, or -EINVAL with a sentence in why; then everything is automatic. */
+#define COLL_WHY_MAX 192 /* bytes of the longest sentence */
+
+/* text may be NULL. Returns 0, or -EINVAL with a sentence in why, of what is wrong and what would
+ * be right; then everything is automatic. */
 int coll_choice_parse(const char *text, struct coll_choice *c, char *why, size_t size);
 
 #endif

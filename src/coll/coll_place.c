@@ -117,6 +117,65 @@ static const char *value_of(const char *line, const char *key, size_t *len)
 	return line;
 }
 
+/* Moves on behind "[01-12,15]". */
+static bool good_ranges(const char **p)
+{
+	static const char digits[] = "0123456789";
+
+	do {
+		size_t n = strspn(++*p, digits);
+
+		*p += n;
+		if (n && **p == '-') {
+			n = strspn(++*p, digits);
+			*p += n;
+		}
+		if (!n)
+			return false;
+	} while (**p == ',');
+	return *(*p)++ == ']';
+}
+
+/* No item of a list may have more than one pair of brackets. */
+static bool good_list(const char *p, size_t len)
+{
+	const char *end = p + len;
+	bool ranges = false;
+
+	while (p < end) {
+		if (*p == ']' || (*p == '[' && ranges))
+			return false;
+		ranges = *p == '[' || (ranges && *p != ',');
+		if (*p != '[')
+			p++;
+		else if (!good_ranges(&p))
+			return false;
+	}
+	return true;
+}
+
+/* Nothing but KEY=VALUE, with lists that are whole where we read them. */
+static bool good_line(const char *line)
+{
+	static const char *const lists[] = {"Nodes", "Switches"};
+	size_t len;
+
+	for (const char *p = line; *(p += strspn(p, " \t\r")) && *p != '#'; p += len) {
+		size_t key = strcspn(p, "= \t\r#");
+
+		len = strcspn(p, " \t\r#");
+		if (!key || key + 1 >= len)
+			return false;
+	}
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		const char *v = value_of(line, lists[i], &len);
+
+		if (!good_list(v, len))
+			return false;
+	}
+	return true;
+}
+
 struct lines {
 	char **at;
 	uint32_t n;
@@ -173,6 +232,15 @@ static int split(char *text, struct lines *l)
 	return 0;
 }
 
+/* The first line that is not good, from 1 on; 0: none. */
+static uint32_t bad_line(const struct lines *l)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (!good_line(l->at[i]))
+			return i + 1;
+	return 0;
+}
+
 static uint64_t number_of(const char *text)
 {
 	uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a: a check against mistakes only */
@@ -186,13 +254,19 @@ int coll_place_parse(char *text, const char *name, struct coll_found *found)
 {
 	struct coll_found f = {.tree = number_of(text)};
 	struct lines l = {0};
-	uint32_t line;
+	uint32_t line, bad;
 	int64_t place = 0;
 	int ret = split(text, &l);
 
-	*found = (struct coll_found){0};
+	*found = (struct coll_found){.wrong = COLL_WRONG_ELSE};
 	if (ret)
 		return ret;
+	bad = bad_line(&l);
+	if (bad) {
+		found->wrong = bad;
+		free(l.at);
+		return -EBADMSG;
+	}
 	line = line_with(&l, "Nodes", name, strlen(name), &place);
 	if (line == UINT32_MAX)
 		line = line_with(&l, "Nodes", name, strcspn(name, "."), &place);
@@ -225,17 +299,24 @@ static char *read_file(const char *path)
 	return text;
 }
 
-static void complain(const char *path, const char *host, int err)
+static void complain(const char *path, const char *host, int err, uint32_t line)
 {
 	const char *what = err == -ENOENT   ? "it has no line with this host"
 			   : err == -EINVAL ? "its switches go round in circles, are more than 8 "
 					      "levels high, or have no name"
 					    : strerror(-err);
 
-	util_log(UTIL_LOG_WARN,
-		 "coll: WEFT_COLL_TOPOLOGY=%s does not say where '%s' is: %s; places in the tree "
-		 "are not used",
-		 path, host, what);
+	if (err == -EBADMSG)
+		util_log(UTIL_LOG_WARN,
+			 "coll: WEFT_COLL_TOPOLOGY=%s: line %u can not be understood; places in "
+			 "the tree are not used",
+			 path, line);
+	else
+		util_log(UTIL_LOG_WARN,
+			 "coll: WEFT_COLL_TOPOLOGY=%s does not say where '%s' is: %s; places in "
+			 "the tree "
+			 "are not used",
+			 path, host, what);
 }
 
 static void find(const char *path, struct coll_found *found, bool loud)
@@ -245,6 +326,7 @@ static void find(const char *path, struct coll_found *found, bool loud)
 
 	gethostname(name, sizeof(name) - 1);
 	if (!text) {
+		found->wrong = COLL_WRONG_ELSE;
 		if (loud)
 			util_log(UTIL_LOG_WARN,
 				 "coll: WEFT_COLL_TOPOLOGY=%s can not be read: %s; places in the "
@@ -254,7 +336,7 @@ static void find(const char *path, struct coll_found *found, bool loud)
 	}
 	ret = coll_place_parse(text, name, found);
 	if (ret && loud)
-		complain(path, name, ret);
+		complain(path, name, ret, found->wrong);
 	free(text);
 }
 

@@ -15,16 +15,19 @@
 
 #include "coll_tree.h"
 
+#define COLL_WRONG_ELSE UINT32_MAX
+
 struct coll_found {
 	struct coll_place place;
 	uint32_t levels; /* 0: not found */
-	uint32_t pad;
-	uint64_t tree; /* a number of the whole text: the same for the same tree */
+	uint32_t wrong;  /* 0; or a file was named and is of no use: the line that can not be
+			  * understood, from 1 on, or COLL_WRONG_ELSE */
+	uint64_t tree;   /* a number of the whole text: the same for the same tree */
 };
 
 /* Pure. text is changed while it is read. name: of the host; what follows a '.' need not be in the
- * file. Returns 0, -ENOENT if it is not there, -EINVAL for a text that goes round in circles or has
- * more levels than COLL_LEVELS_MAX. */
+ * file. Returns 0, -EBADMSG for a line that can not be understood, -ENOENT if it is not there,
+ * -EINVAL for a text that goes round in circles or has more levels than COLL_LEVELS_MAX. */
 int coll_place_parse(char *text, const char *name, struct coll_found *found);
 
 /* This host's, by the file that WEFT_COLL_TOPOLOGY names; not found without one. The file is read

@@ -143,7 +143,7 @@ static int make_tree(struct coll_comm *c, struct coll_plan *p)
 	struct coll_place *places = calloc(c->hosts, sizeof(*places));
 	MPI_Request req;
 	uint32_t levels;
-	bool same = true;
+	bool same = true, said_there = false;
 	int ret = -ENOMEM;
 
 	if (!all_ok(c, all && places))
@@ -160,11 +160,12 @@ static int make_tree(struct coll_comm *c, struct coll_plan *p)
 		const struct coll_found *f = &all[coll_master(c, h)];
 
 		places[h] = f->place;
+		said_there |= f->wrong;
 		/* They all have to mean the same tree. */
 		if (f->levels != levels || f->tree != all[coll_master(c, 0)].tree)
 			same = false;
 	}
-	if (!same && !c->rank)
+	if (!same && !said_there && !c->rank)
 		util_log_once(&said, UTIL_LOG_WARN,
 			      "coll: hosts have unlike files of WEFT_COLL_TOPOLOGY, or are "
 			      "at different depths in it; places in the tree are not used");

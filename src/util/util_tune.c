@@ -119,7 +119,9 @@ static void print_limit(const struct util_tunable *t, char *buf, size_t len, uin
 
 void util_tune_type_str(const struct util_tunable *t, char *buf, size_t len)
 {
-	const char *kind = t->type == UTIL_TUNE_DURATION ? "time with ns, us, ms or s" : "number";
+	const char *kind = t->type == UTIL_TUNE_DURATION
+				   ? "time with ns, us, ms or s (a number alone: us)"
+				   : "number";
 	char lo[32], hi[32];
 
 	switch (t->type) {

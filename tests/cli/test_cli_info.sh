@@ -86,6 +86,17 @@ ln -s "$(command -v jq)" "$tmp/path/jq"
 info_json env PATH="$tmp/path" "$WEFT" info
 check_eq "$(json '.missing[] | select(.what == "tshark") | .get')" "apt-get install tshark"
 
+# So are collectives above an MPI that was not there when Weft was built.
+mkdir -p "$tmp/tree/bin" "$tmp/tree/lib"
+cp "$WEFT" "$tmp/tree/bin"
+cp "${WEFT%/bin/*}"/lib/lib{ibverbs.so.1,weft-probe.so} "$tmp/tree/lib"
+info_json "$tmp/tree/bin/weft" info
+check_eq "$(json '.missing[] | select(.what == "libweft-coll.openmpi.so") | .get')" \
+	"apt-get install libopenmpi-dev, then make build"
+check_eq "$(json '.missing[] | select(.what == "libweft-coll.mpich.so") | .get')" \
+	"apt-get install libmpich-dev, then make build"
+check_eq "$(json '.missing[] | select(.what == "libweft-fi.so") | .get')" "make build, or make install"
+
 # The manual pages hold every tunable, with its default.
 for prefix in WEFT_ FI_WEFT_; do
 	page=$MAN_TUNABLES

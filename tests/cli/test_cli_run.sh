@@ -143,6 +143,15 @@ check_has "$out" " -genv LD_PRELOAD /"
 print ./openmpi
 check_lacks "$out" libweft-coll
 unset LD_PRELOAD
+mkdir -p tree/bin tree/lib
+cp "$WEFT" tree/bin
+cp "${WEFT%/bin/*}"/lib/lib{ibverbs.so.1,weft-probe.so} tree/lib
+for mpi in openmpi mpich; do
+	run tree/bin/weft run -n 3 --net stock --coll ./$mpi
+	check_code 2
+	check_has "$err" "/libweft-coll.$mpi.so is not there: "
+	check_has "$err" "install Debian's package lib$mpi-dev, then make build"
+done
 run env OMPI_MCA_hwloc_base_binding_policy=core "$WEFT" run -n 3 -p ./openmpi
 check_lacks "$out" binding_policy
 

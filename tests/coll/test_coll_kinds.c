@@ -11,7 +11,7 @@
 
 #include "coll_kinds.h"
 
-static char why[160];
+static char why[COLL_WHY_MAX];
 
 static void test_good(void **state)
 {
@@ -31,6 +31,8 @@ static void test_good(void **state)
 	assert_int_equal(c.variant[COLL_BARRIER], COLL_MPI);
 	assert_int_equal(c.variant[COLL_ALLTOALL], COLL_PAP_SHM_DIRECT);
 	assert_int_equal(c.variant[COLL_ALLTOALLV], COLL_AUTO);
+	assert_int_equal(coll_choice_parse("reduce_scatter_block=tree", &c, why, sizeof(why)), 0);
+	assert_int_equal(c.variant[COLL_REDUCE_SCATTER], COLL_TREE);
 }
 
 /* Every operation by every variant that it has, and by no other. */
@@ -82,12 +84,52 @@ static void test_bad(void **state)
 	}
 }
 
+/* What would be right is said, and has room beside any word. */
+static void test_why(void **state)
+{
+	static const struct {
+		const char *text, *why;
+	} cases[] = {
+		{"alltoall=foo", "alltoall has no variant 'foo'; it has auto, mpi, direct, "
+				 "pap_direct, shm_direct, pap_shm_direct"},
+		{"reduce_scatter_block=dissem",
+		 "reduce_scatter has no variant 'dissem'; it has auto, mpi, tree, halving"},
+		{"barrier=mpi,foo=mpi",
+		 "there is no operation 'foo'; there are alltoall, alltoallv, allgather, bcast, "
+		 "allreduce, reduce_scatter, barrier"},
+		{"mpi", "'mpi' is not OPERATION=VARIANT; auto, off, or for example "
+			"alltoall=pap_direct"},
+	};
+	static const struct {
+		const char *before, *after, *last;
+	} around[] = {
+		{"", "", "alltoall=pap_direct"},
+		{"", "=mpi", "reduce_scatter, barrier"},
+		{"alltoall=", "", "pap_shm_direct"},
+	};
+	struct coll_choice c;
+	char text[400], x[301] = "";
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(coll_choice_parse(cases[i].text, &c, why, sizeof(why)), -EINVAL);
+		assert_string_equal(why, cases[i].why);
+	}
+	memset(x, 'x', sizeof(x) - 1);
+	for (size_t i = 0; i < sizeof(around) / sizeof(around[0]); i++) {
+		snprintf(text, sizeof(text), "%s%s%s", around[i].before, x, around[i].after);
+		assert_int_equal(coll_choice_parse(text, &c, why, sizeof(why)), -EINVAL);
+		assert_string_equal(why + strlen(why) - strlen(around[i].last), around[i].last);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_good),
 		cmocka_unit_test(test_all),
 		cmocka_unit_test(test_bad),
+		cmocka_unit_test(test_why),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

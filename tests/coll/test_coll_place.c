@@ -98,6 +98,51 @@ static void test_circle(void **state)
 	assert_int_equal(find("Nodes=h0", "h0", &f), -EINVAL);
 }
 
+/* What can not be understood is found wherever the host is, by its line. */
+static void test_damaged(void **state)
+{
+	static const char *const bad[] = {
+		"SwitchName=b Nodes=h[1-3",
+		"SwitchName=b Nodes=h1-3]",
+		"SwitchName=b Nodes=h[1-]",
+		"SwitchName=b Nodes=h[]",
+		"SwitchName=b Nodes=h[1,]",
+		"SwitchName=b Nodes=h[a]",
+		"SwitchName=b Nodes=h[1]x[2]",
+		"SwitchName=b Nodes=h[1 -3]",
+		"SwitchName=b Switches=a[",
+		"SwitchName=b Nodes=",
+		"SwitchName b Nodes=h1",
+		"SwitchName=b Nodes = h1",
+		"=b Nodes=h1",
+		"<html>",
+	};
+	static const char *const good[] = {
+		"",
+		"  ",
+		"# <html>",
+		"SwitchName=b Nodes=h[1],g[2-3]x\r",
+		"BlockSizes=30 # a b",
+		"SwitchName=b#a b",
+	};
+	struct coll_found f;
+	char text[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(text, sizeof(text), "SwitchName=a Nodes=h0\n\n%s\n", bad[i]);
+		if (find(text, "h0", &f) != -EBADMSG || f.wrong != 3 || f.levels)
+			fail_msg("'%s' was understood", bad[i]);
+	}
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		snprintf(text, sizeof(text), "SwitchName=a Nodes=h0\n\n%s\n", good[i]);
+		if (find(text, "h0", &f) || f.wrong || f.levels != 1)
+			fail_msg("'%s' was not understood", good[i]);
+	}
+	assert_int_equal(find(three_levels, "g", &f), -ENOENT);
+	assert_true(f.wrong == COLL_WRONG_ELSE);
+}
+
 /* Any bytes: no harm. */
 static void test_rubbish(void **state)
 {
@@ -126,7 +171,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_found),     cmocka_unit_test(test_not_found),
 		cmocka_unit_test(test_same_tree), cmocka_unit_test(test_circle),
-		cmocka_unit_test(test_rubbish),
+		cmocka_unit_test(test_damaged),   cmocka_unit_test(test_rubbish),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

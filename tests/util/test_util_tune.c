@@ -97,10 +97,11 @@ static void test_refused(void **state)
 		{T_ENUM, "two|three",
 		 "WEFT_T_ENUM=two|three is not understood: expected one of one|two|three"},
 		{T_TIME, "5 us",
-		 "WEFT_T_TIME=5 us is not understood: expected time with ns, us, ms or s, 1us to "
-		 "1s"},
+		 "WEFT_T_TIME=5 us is not understood: expected time with ns, us, ms or s (a number "
+		 "alone: us), 1us to 1s"},
 		{T_TIME, "2s",
-		 "WEFT_T_TIME=2s is too large: expected time with ns, us, ms or s, 1us to 1s"},
+		 "WEFT_T_TIME=2s is too large: expected time with ns, us, ms or s (a number alone: "
+		 "us), 1us to 1s"},
 	};
 	struct util_tune_value v;
 	char why[256];
