@@ -88,3 +88,32 @@ struct coll_dissem coll_dissem_best(uint32_t ranks, double o, double L)
 	}
 	return best;
 }
+
+uint32_t coll_dissem_tries(uint32_t ranks, double o, double L,
+			   struct coll_dissem tries[COLL_DISSEM_TRIES])
+{
+	struct coll_dissem best = coll_dissem_best(ranks, o, L), d;
+	double far = COLL_DISSEM_FAR * coll_dissem_cost(&best, o, L);
+	uint32_t count = 0, before = 0;
+
+	tries[count++] = best;
+	coll_dissem_init(&d, ranks, 1);
+	for (uint32_t rounds = d.rounds; rounds > 0; rounds--) {
+		coll_dissem_init(&d, ranks, ways_for(ranks, rounds));
+		/* The fewest ways for r rounds may do with fewer rounds. */
+		if (d.ways != before && d.ways != best.ways && coll_dissem_cost(&d, o, L) <= far)
+			tries[count++] = d;
+		before = d.ways;
+	}
+	return count;
+}
+
+uint32_t coll_dissem_choose(const uint64_t *ns, uint32_t count)
+{
+	uint32_t least = 0;
+
+	for (uint32_t i = 1; i < count; i++)
+		if (ns[i] < ns[least])
+			least = i;
+	return (double)ns[least] < 0.9 * (double)ns[0] ? least : 0;
+}

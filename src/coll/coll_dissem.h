@@ -6,11 +6,11 @@
  * then all that a rank tells in a round are different ranks, and none is itself.
  *
  * One message per round is best where messages are dear and the way is short; where a message
- * costs much less than the way takes, several share it. That is decided by two measured numbers,
- * o for a message and L for the way (in any unit of time): a round of n messages takes
- * max(2·n·o, (n+1)·o + L).
+ * costs much less than the way takes, several share it. That is predicted from two numbers, o for a
+ * message and L for the way (in any unit of time): a round of n messages takes
+ * max(2·n·o, (n+1)·o + L). What is not far from the best by that is tried, and times decide.
  *
- * Pure: no state but the three numbers.
+ * Pure: no state but the three numbers, no clock.
  */
 #ifndef WEFT_COLL_DISSEM_H
 #define WEFT_COLL_DISSEM_H
@@ -38,5 +38,17 @@ double coll_dissem_cost(const struct coll_dissem *d, double o, double L);
 
 /* The cheapest for this many ranks; of equal ones that with the fewest ways. */
 struct coll_dissem coll_dissem_best(uint32_t ranks, double o, double L);
+
+/* Those that are worth a try: for each number of rounds the one with the fewest ways, if it is
+ * predicted to take at most COLL_DISSEM_FAR times the best. The best comes first, the others with
+ * ever more ways. Returns how many; 1: there is nothing to find out. */
+#define COLL_DISSEM_FAR   4
+#define COLL_DISSEM_TRIES 32
+uint32_t coll_dissem_tries(uint32_t ranks, double o, double L,
+			   struct coll_dissem tries[COLL_DISSEM_TRIES]);
+
+/* Which of them it shall be by what they took: what was predicted to be the best, unless another
+ * is better by more than noise, a tenth. */
+uint32_t coll_dissem_choose(const uint64_t *ns, uint32_t count);
 
 #endif

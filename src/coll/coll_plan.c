@@ -9,6 +9,7 @@
 #include "coll_guard.h"
 #include "coll_here.h"
 #include "coll_place.h"
+#include "coll_rounds.h"
 #include "util_clock.h"
 #include "util_log.h"
 
@@ -197,7 +198,6 @@ static void make(struct coll_comm *c)
 	for (uint32_t h = 0; h < c->hosts; h++)
 		if (coll_host_size(c, h) > p->shape.per_host)
 			p->shape.per_host = coll_host_size(c, h);
-	p->dissem = coll_dissem_best(c->hosts, p->cost.o, p->cost.L);
 	p->usable = !atomic_load(&c->err) && all_ok(c, !ret);
 }
 
@@ -219,6 +219,41 @@ void coll_plan_end(struct coll_comm *c)
 	if (!atomic_load(&c->err))
 		free(c->plan);
 	c->plan = NULL;
+}
+
+/* ---- how barriers are done ---- */
+
+/* The mean of all masters. Whole numbers: all have the same sum. */
+static int agree_tried(struct coll_comm *c, uint32_t count)
+{
+	struct coll_plan *p = c->plan;
+	MPI_Request req;
+	int ret;
+
+	if (PMPI_Iallreduce(p->tried.own, p->tried.ns, (int)count, MPI_UINT64_T, MPI_SUM, c->priv,
+			    &req)) {
+		atomic_store(&c->err, -EIO);
+		return -EIO;
+	}
+	ret = all_of(c, &req);
+	for (uint32_t i = 0; i < count && !ret; i++)
+		p->tried.ns[i] /= c->hosts;
+	return ret;
+}
+
+/* At the first barrier of ours, when all are in it: communicators without any do not pay for it.
+ * Whoever fails has broken the communicator. */
+static void find_dissem(struct coll_comm *c)
+{
+	struct coll_plan *p = c->plan;
+	uint32_t count = coll_dissem_tries(c->hosts, p->cost.o, p->cost.L, p->tried.dissem);
+
+	p->dissem = p->tried.dissem[0];
+	if (count < 2 || coll_rounds_measure(c, p->tried.dissem, count, p->tried.own) ||
+	    agree_tried(c, count))
+		return;
+	p->tried.count = count;
+	p->dissem = p->tried.dissem[coll_dissem_choose(p->tried.ns, count)];
 }
 
 /* ---- choices ---- */
@@ -401,6 +436,8 @@ bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *jo
 		*ret = by_mpi(c, job);
 		return true;
 	}
+	if (v == COLL_DISSEM && !c->plan->dissem.ranks)
+		find_dissem(c);
 	began = util_now_ns();
 	/* Two of these are kept, which is enough as long as nobody leaves before all have come. */
 	if (!job->loose)
@@ -435,6 +472,19 @@ static void say_chooser(uint32_t row, uint32_t class, const struct coll_chooser 
 	fprintf(stderr, "; agreed %u times, changed %u\n", ch->agreed, ch->changed);
 }
 
+static void say_dissem(const struct coll_plan *p)
+{
+	if (!p->dissem.ranks)
+		return;
+	fprintf(stderr, "; barrier %u ways in %u rounds", p->dissem.ways, p->dissem.rounds);
+	for (uint32_t i = 0; i < p->tried.count; i++)
+		fprintf(stderr, "%s%u way%s %.1f us",
+			i ? ", " : " (measured: ", p->tried.dissem[i].ways,
+			p->tried.dissem[i].ways > 1 ? "s" : "", (double)p->tried.ns[i] / 1e3);
+	if (p->tried.count)
+		fprintf(stderr, ")");
+}
+
 void coll_plan_say(const struct coll_comm *c)
 {
 	const struct coll_plan *p = c->plan;
@@ -443,10 +493,12 @@ void coll_plan_say(const struct coll_comm *c)
 		return;
 	fprintf(stderr,
 		"weft-coll:   a message %.2f us, its way %.2f us, %.3f ns a byte; copying %.3f, "
-		"adding %.3f ns a byte; %u cores; barrier %u ways in %u rounds; tree of %u levels; "
-		"arrivals %.1f us apart\n",
+		"adding %.3f ns a byte; %u cores",
 		p->cost.o / 1e3, p->cost.L / 1e3, p->cost.G, p->cost.copy, p->cost.add,
-		p->cost.cores, p->dissem.ways, p->dissem.rounds, p->levels, p->spread / 1e3);
+		p->cost.cores);
+	say_dissem(p);
+	fprintf(stderr, "; tree of %u levels; arrivals %.1f us apart\n", p->levels,
+		p->spread / 1e3);
 	for (uint32_t row = 0; row < COLL_ROWS; row++)
 		for (uint32_t class = 0; class < COLL_CLASSES; class ++)
 			if (p->used[row][class])

@@ -19,8 +19,13 @@ struct coll_plan {
 	bool usable;               /* agreed */
 	struct coll_tree tree;     /* of hosts */
 	uint32_t levels;           /* of the tree that places are known in; agreed */
-	struct coll_dissem dissem; /* of hosts */
-	struct coll_cost cost;     /* agreed */
+	struct coll_dissem dissem; /* of hosts; of no ranks: not known yet; agreed */
+	struct {                   /* what the first barrier has tried */
+		struct coll_dissem dissem[COLL_DISSEM_TRIES];
+		uint64_t own[COLL_DISSEM_TRIES], ns[COLL_DISSEM_TRIES]; /* ns: agreed */
+		uint32_t count;                                         /* 0: there was no choice */
+	} tried;
+	struct coll_cost cost; /* agreed */
 	struct coll_shape shape;
 	uint32_t calls; /* of operations that it was asked for, but for loose ones; agreed */
 	double spread;  /* of arrivals on this host, a moving mean, ns */

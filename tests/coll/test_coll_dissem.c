@@ -134,6 +134,67 @@ static void test_sixteen(void **state)
 	assert_int_equal(coll_dissem_best(16, 1, 1000).ways, 15);
 }
 
+/* What is tried, in order of rounds, is written here in another way: each of 1 … ranks − 1 that
+ * no smaller one equals in rounds, unless it is far. */
+static void check_tries(uint32_t ranks, double L)
+{
+	struct coll_dissem tries[COLL_DISSEM_TRIES], best = coll_dissem_best(ranks, 1, L), d;
+	uint32_t count = coll_dissem_tries(ranks, 1, L, tries), at = 1, rounds = 0;
+
+	assert_in_range(count, 1, COLL_DISSEM_TRIES);
+	assert_memory_equal(&tries[0], &best, sizeof(best));
+	for (uint32_t ways = 1; ways < ranks; ways++) {
+		coll_dissem_init(&d, ranks, ways);
+		if (d.rounds == rounds)
+			continue;
+		rounds = d.rounds;
+		if (ways == best.ways ||
+		    coll_dissem_cost(&d, 1, L) > 4 * coll_dissem_cost(&best, 1, L))
+			continue;
+		assert_true(at < count);
+		assert_memory_equal(&tries[at++], &d, sizeof(d));
+	}
+	assert_int_equal(at, count);
+}
+
+static void test_tries(void **state)
+{
+	struct coll_dissem tries[COLL_DISSEM_TRIES];
+
+	(void)state;
+	for (uint32_t ranks = 1; ranks <= RANKS; ranks++)
+		for (double L = 0.3; L < 1000; L *= 3)
+			check_tries(ranks, L);
+	/* With one or two there is no choice. */
+	assert_int_equal(coll_dissem_tries(1, 1, 1, tries), 1);
+	assert_int_equal(tries[0].rounds, 0);
+	assert_int_equal(coll_dissem_tries(2, 1, 1, tries), 1);
+	/* 24 by hand: 5 rounds of 1, 3 of 2, 2 of 4, 1 of 23; 4 rounds need 2 ways as 3 do. */
+	assert_int_equal(coll_dissem_tries(24, 1, 20, tries), 4);
+	assert_int_equal(tries[0].ways, 23);
+	assert_int_equal(tries[1].ways, 1);
+	assert_int_equal(tries[2].ways, 2);
+	assert_int_equal(tries[3].ways, 4);
+	/* Nobody sends to a thousand others just to see what it takes. */
+	for (uint32_t i = coll_dissem_tries(1024, 1, 2, tries); i-- > 0;)
+		assert_in_range(tries[i].ways, 1, 31);
+	/* Many more than there ever are. */
+	assert_in_range(coll_dissem_tries(1u << 20, 1e-9, 1, tries), 2, COLL_DISSEM_TRIES);
+}
+
+static void test_choose(void **state)
+{
+	(void)state;
+	assert_int_equal(coll_dissem_choose((uint64_t[]){100}, 1), 0);
+	assert_int_equal(coll_dissem_choose((uint64_t[]){100, 120, 300}, 3), 0);
+	/* A tenth is noise, more is not. */
+	assert_int_equal(coll_dissem_choose((uint64_t[]){1000, 900, 950}, 3), 0);
+	assert_int_equal(coll_dissem_choose((uint64_t[]){1000, 2000, 899}, 3), 2);
+	assert_int_equal(coll_dissem_choose((uint64_t[]){1000, 700, 800, 710}, 4), 1);
+	/* Of equal ones that with the fewest ways. */
+	assert_int_equal(coll_dissem_choose((uint64_t[]){1000, 700, 700}, 3), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +202,8 @@ int main(void)
 		cmocka_unit_test(test_one_rank_and_odd_ways),
 		cmocka_unit_test(test_best),
 		cmocka_unit_test(test_sixteen),
+		cmocka_unit_test(test_tries),
+		cmocka_unit_test(test_choose),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
