@@ -42,7 +42,7 @@ struct coll_dissem coll_dissem_best(uint32_t ranks, double o, double L);
 /* Those that are worth a try: for each number of rounds the one with the fewest ways, if it is
  * predicted to take at most COLL_DISSEM_FAR times the best. The best comes first, the others with
  * ever more ways. Returns how many; 1: there is nothing to find out. */
-#define COLL_DISSEM_FAR   4
+#define COLL_DISSEM_FAR   3
 #define COLL_DISSEM_TRIES 32
 uint32_t coll_dissem_tries(uint32_t ranks, double o, double L,
 			   struct coll_dissem tries[COLL_DISSEM_TRIES]);

@@ -23,9 +23,7 @@
 #define ALONE_NS  UTIL_NS_PER_MS        /* ... if nobody else wanted the core meanwhile */
 #define QUICK_NS  (20 * UTIL_NS_PER_US) /* to come back to who gives up a core nobody wants */
 #define MPI_EVERY 16                    /* turns */
-#define MPI_MOST  64                    /* turns of the MPI's in a row */
-#define MPI_IDLE  8                     /* of these without work: then there is no more */
-#define MOVED_NS  (20 * UTIL_NS_PER_US) /* of the MPI's turn, in which nothing takes less */
+#define MOVED_NS  (20 * UTIL_NS_PER_US) /* of a turn of the MPI's: there may be more to come */
 #define NAP_SHM   UTIL_NS_PER_MS        /* woken earlier by a flag */
 #define NAP_BOTH  (50 * UTIL_NS_PER_US) /* not woken by the network */
 #define NAP_FAR   (200 * UTIL_NS_PER_US)
@@ -35,30 +33,19 @@
 #define ASK_ALL   8 /* every so many times */
 #define TAG       0x6ef7
 
-static void mpi_turn(struct coll_comm *c, const struct coll_wait *w)
+/* Long messages come a piece in each turn. That it has moved something is seen from the time that
+ * it has worked; not from what has passed, since it may give our core away. */
+static void mpi_turn(struct coll_comm *c, struct coll_wait *w)
 {
+	uint64_t before;
 	int flag;
 
-	if (!(w->what & COLL_FOR_MPI)) /* who waits for it asks it all the time */
-		PMPI_Iprobe(MPI_ANY_SOURCE, TAG, c->priv, &flag, MPI_STATUS_IGNORE);
-}
-
-/* Long messages come a piece in each turn, and would take a nap for each. That it has moved
- * something is seen from the time that it has worked; not from what has passed, since it may give
- * our core away. */
-static void mpi_turns(struct coll_comm *c, const struct coll_wait *w)
-{
-	uint64_t before, now = util_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-	int idle = MPI_IDLE - 1; /* the first may have nothing to do */
-
-	for (int i = 0; i < MPI_MOST && idle < MPI_IDLE; i++) {
-		before = now;
-		mpi_turn(c, w);
-		now = util_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-		idle = now - before < MOVED_NS ? idle + 1 : 0;
-		if (idle && idle < MPI_IDLE)
-			sched_yield(); /* whoever sends the next piece may need the core */
-	}
+	if (w->what & COLL_FOR_MPI) /* who waits for it asks it all the time */
+		return;
+	before = util_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+	PMPI_Iprobe(MPI_ANY_SOURCE, TAG, c->priv, &flag, MPI_STATUS_IGNORE);
+	if (util_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before > MOVED_NS)
+		w->since = 0; /* awake, so that it soon has the next */
 }
 
 /* ---- whether they are there ---- */
@@ -233,7 +220,7 @@ int coll_wait(struct coll_comm *c, struct coll_wait *w)
 		if (nap(c, w))
 			w->since = 0;
 		else
-			mpi_turns(c, w);
+			mpi_turn(c, w);
 	}
 	return 0;
 }

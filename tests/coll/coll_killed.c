@@ -7,9 +7,11 @@
  *	-l SECONDS       it is only late, and nobody gets an error
  *	-s SECONDS       the same, but stopped, and nothing of it runs
  *	-i MILLISECONDS  it dies in the midst of calls that follow each other, after so long
- *	-w CALLS         before that, if not 3: ways that are tried have their turns; 0: the first
- *one sets the communicator up, and MPI_COMM_WORLD has been -r ROOT          of MPI_Bcast, if not
- *the one that dies: whoever has not got all of a message that is longer than 1 MB hears of it, too
+ *	-w CALLS         before that, if not 3: ways that are tried have their turns
+ *	-w 0             MPI_COMM_WORLD is set up, but not the communicator in which it dies
+ *	-r ROOT          of MPI_Bcast, if not the one that dies
+ *
+ * Whoever has not got all of a message that is longer than 1 MB hears of it, too.
  *
  * Each operation has a communicator of its own. As mpi_killed: the last rank dies, of SIGKILL, and
  * the launcher must let the others go on. */
