@@ -149,7 +149,7 @@ static void check_tries(uint32_t ranks, double L)
 			continue;
 		rounds = d.rounds;
 		if (ways == best.ways ||
-		    coll_dissem_cost(&d, 1, L) > 4 * coll_dissem_cost(&best, 1, L))
+		    coll_dissem_cost(&d, 1, L) > COLL_DISSEM_FAR * coll_dissem_cost(&best, 1, L))
 			continue;
 		assert_true(at < count);
 		assert_memory_equal(&tries[at++], &d, sizeof(d));
