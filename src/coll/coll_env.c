@@ -77,11 +77,11 @@ const struct util_tunable coll_tunables[] = {
 	[TUNE_SAME_SUMS] =
 		{.name = "WEFT_COLL_SAME_SUMS",
 		 .type = UTIL_TUNE_BOOL,
-		 .def = "yes",
+		 .def = "no",
 		 .help = "Whether sums and products of floating-point numbers are to have the same "
 			 "bits in every call and every run with the same ranks in the same places. "
-			 "auto does not try the MPI's own for them then. Of the first rank of a "
-			 "communicator."},
+			 "auto does not try the MPI's own for them then, also where it is faster. "
+			 "Of the first rank of a communicator."},
 	[TUNE_STATS] = {.name = "WEFT_COLL_STATS",
 			.type = UTIL_TUNE_BOOL,
 			.def = "no",

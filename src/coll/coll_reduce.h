@@ -10,8 +10,8 @@
  * Only operations and types that MPI has itself, which are commutative, in any order as good as in
  * any other. The order is the same in every call, in both variants and on every rank, so that all
  * get the same result, bit by bit. Everything else is handed to the MPI. It adds in an order of its
- * own: so, unless WEFT_COLL_SAME_SUMS says that it does not matter, it is not tried where the order
- * shows, or a program's numbers would depend on what was faster.
+ * own: so, if WEFT_COLL_SAME_SUMS asks for it, it is not tried where the order shows, and a
+ *program's numbers do not depend on what was faster.
  */
 #ifndef WEFT_COLL_REDUCE_H
 #define WEFT_COLL_REDUCE_H
