@@ -5,15 +5,18 @@
 #include <string.h>
 
 enum {
-	PERIOD = 128, /* calls until ways are tried a third time, four times as many after each */
+	AT_ONCE = 3,  /* times that ways are tried, one behind the other, ... */
+	PERIOD = 128, /* ... and calls until they are again, four times as many after each */
 	LONGEST = 1 << 15,
 	LONG = 16 << 10, /* bytes from which on a program may have few calls, and each takes long */
 	LONG_TRIES = 3,
+	LONG_PERIOD = 32,
+	MEMORY = 4, /* of the times that all have agreed, so many count */
 };
 
 #define FAR   8.0 /* times the best that is predicted: not tried. Predictions are rough */
 #define NEAR  2.0 /* times the best that was measured: tried again */
-#define SHORT 1e6 /* ns of the best that was measured: tried again at once */
+#define SHORT 3e6 /* ns of the best that was measured: tried again at once */
 #define NOISE 0.9 /* of what is used now: better than that, and it is left */
 
 /* The shortest time, predicted or measured. */
@@ -50,7 +53,7 @@ static uint32_t how_many_to_try(const struct coll_chooser *c)
 /* What to do until all agree the next time. */
 static void plan(struct coll_chooser *c)
 {
-	uint32_t n, period = PERIOD;
+	uint32_t n, period = c->tries < COLL_TRIES ? LONG_PERIOD : PERIOD;
 	bool far;
 
 	/* Where nothing is near, what is further away is looked at again, but very seldom: arrivals
@@ -63,15 +66,14 @@ static void plan(struct coll_chooser *c)
 		n = how_many_to_try(c);
 		period = LONGEST;
 	}
-	for (uint32_t i = 2; i < c->agreed && period < LONGEST; i++)
+	for (uint32_t i = AT_ONCE; i < c->agreed && period < LONGEST; i++)
 		period *= 4;
 	c->calls = 0;
 	/* With one way only there is nothing to find out. */
 	c->trying = n > 1 ? n * c->tries : 0;
-	/* The second time follows at once if that costs little: of ways that are close, a few tries
-	 * tell little, and the first of all may have met memory and connections that nobody had
-	 * used before. */
-	if (far || c->agreed > 1 || (c->agreed && best_of(c, true) > SHORT))
+	/* More tries follow at once if they cost little: of ways that are close, a few tell little,
+	 * and the first of all may have met memory and connections that nobody had used before. */
+	if (far || c->agreed >= AT_ONCE || (c->agreed && best_of(c, true) > SHORT))
 		c->until = period + c->trying;
 	else
 		c->until = c->trying;
@@ -272,10 +274,14 @@ void coll_chooser_agree(struct coll_chooser *c, const double ns[COLL_VARIANTS])
 		struct coll_tried *w = &c->way[v];
 		double now = fmax(ns[v], 1);
 
-		/* 0: it was not tried. */
-		if (w->candidate && ns[v] != 0 && isfinite(ns[v]))
-			w->agreed = w->agreed > 0 ? (w->agreed + now) / 2 : now;
 		w->count = 0;
+		/* 0: it was not tried. */
+		if (!w->candidate || ns[v] == 0 || !isfinite(ns[v]))
+			continue;
+		/* The mean of all, as long as they are few; later ones move it less. */
+		if (w->times < MEMORY)
+			w->times++;
+		w->agreed += (now - w->agreed) / w->times;
 	}
 	best = fastest(c);
 	if (c->way[COLL_MPI].agreed > 0 && !beats(c, best, COLL_MPI))

@@ -79,6 +79,7 @@ struct coll_tried {
 	bool candidate;
 	double predicted;
 	double agreed;           /* mean of all ranks, ns; 0: not yet */
+	uint32_t times;          /* that all have agreed on it; no more are counted than count */
 	double own[COLL_TRIES];  /* this rank's, since all agreed last */
 	double last[COLL_TRIES]; /* when the last rank of this host came; 0: unknown */
 	uint32_t kind[COLL_TRIES];
