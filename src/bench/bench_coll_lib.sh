@@ -101,6 +101,7 @@ measure() {
 		raw=$out/coll-$name.raw measured=$name was_busy=''
 		: >"$raw"
 		! is_busy || was_busy=yes
+		stolen_before=$(stolen)
 	fi
 	for ((round = 1; round <= rounds; round++)); do
 		for mpi in $mpis; do
@@ -152,7 +153,7 @@ pair() {
 # the bound or the total; the fields (ranks, op, late, mif) are in the keys. own: columns are MIFs.
 from_raw() {
 	begin "$1" usec "$5"
-	busy=$was_busy
+	busy=$was_busy stolen_since=$stolen_before
 	: >"$rec.pairs"
 	awk -F'\t' -v what="$2" -v fields=" $3 " -v which="$4" -v mif="${6:-}" -v late="${7:-}" -v pairs="$rec.pairs" '
 	(mif == "" || $5 == mif) && (late == "" || $6 == late) && (which == "all" || $8 == "own") {

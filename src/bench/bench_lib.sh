@@ -72,6 +72,18 @@ is_busy() {
 	[ $n -gt 15 ]
 }
 
+# stolen: what the host of a virtual machine has given to others of the time that its cores wanted to work,
+# and that time, since the machine was started; stolen SINCE: percent since then, of what was printed then.
+stolen() {
+	awk -v since="${1:-}" '$1 == "cpu" {
+		work = $2 + $3 + $4 + $7 + $8 + $9
+		if (since == "")
+			print $9, work
+		else if (split(since, s, " ") == 2 && work > s[2])
+			printf "%d\n", 100 * ($9 - s[1]) / (work - s[2])
+	}' /proc/stat
+}
+
 # plot NAME TITLE YLABEL MORE: NAME.svg in $out, where gnuplot is installed.
 plot() {
 	command -v gnuplot >/dev/null || return 0

@@ -20,6 +20,7 @@ begin() {
 	say "$part"
 	busy=''
 	! is_busy || busy=yes
+	stolen_since=$(stolen)
 }
 
 # record KEY POLICY VALUE
@@ -176,7 +177,11 @@ plot for [i=2:$(head -n 1 "$out/$series-$part.dat" | awk -F'\t' '{ print NF }')]
 
 # note: what spoils it.
 note() {
+	local percent
+	percent=$(stolen "$stolen_since")
 	[ -z "$busy" ] ||
 		echo "# NOTE: the machine was busy with other work: neither absolute values nor ratios are reliable"
+	[ "${percent:-0}" -lt 5 ] ||
+		echo "# NOTE: its host took $percent % of the time that this machine wanted to work: nor are they then"
 	echo
 }
