@@ -14,10 +14,11 @@ enum {
 	MEMORY = 4, /* of the times that all have agreed, so many count */
 };
 
-#define FAR   8.0 /* times the best that is predicted: not tried. Predictions are rough */
-#define NEAR  2.0 /* times the best that was measured: tried again */
-#define SHORT 3e6 /* ns of the best that was measured: tried again at once */
-#define NOISE 0.9 /* of what is used now: better than that, and it is left */
+#define FAR   8.0  /* times the best that is predicted: not tried. Predictions are rough */
+#define NEAR  2.0  /* times the best that was measured: tried again */
+#define SHORT 3e6  /* ns of the best that was measured: tried again at once */
+#define NOISE 0.9  /* of what is used now: better than that, and it is left */
+#define WHOLE 1.25 /* times what was measured: as much the whole time can make of it */
 
 /* The shortest time, predicted or measured. */
 static double best_of(const struct coll_chooser *c, bool measured)
@@ -130,17 +131,13 @@ enum coll_variant coll_chooser_next(const struct coll_chooser *c)
 	return c->best;
 }
 
-void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns, uint32_t kind,
-		       double last)
+void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, const struct coll_took *took)
 {
 	struct coll_tried *w = &c->way[v];
 
 	/* Only tries count: what was measured in between met other weather. */
-	if (is_try(c) && w->count < c->tries) {
-		w->kind[w->count] = kind;
-		w->last[w->count] = last;
-		w->own[w->count++] = ns;
-	}
+	if (is_try(c) && w->count < c->tries)
+		w->own[w->count++] = *took;
 	c->calls++;
 }
 
@@ -163,9 +160,9 @@ void coll_chooser_lasts(const struct coll_chooser *c, double offset, double last
 		const struct coll_tried *w = &c->way[v];
 
 		for (uint32_t i = 0; i < COLL_TRIES; i++) {
-			bool known = i < w->count && w->last[i] > 0;
+			bool known = i < w->count && w->own[i].last > 0;
 
-			last[(uint32_t)v * COLL_TRIES + i] = known ? w->last[i] + offset : 0;
+			last[(uint32_t)v * COLL_TRIES + i] = known ? w->own[i].last + offset : 0;
 		}
 	}
 }
@@ -177,11 +174,13 @@ void coll_chooser_correct(struct coll_chooser *c, double offset,
 		struct coll_tried *w = &c->way[v];
 
 		for (uint32_t i = 0; i < w->count; i++) {
+			struct coll_took *own = &w->own[i];
+
 			/* Below 0 on a rank whose clock is thought to be behind: what counts is
 			 * the mean of all, to which a clock that is wrong matters least so. */
-			if (w->last[i] > 0)
-				w->own[i] +=
-					w->last[i] + offset - latest[(uint32_t)v * COLL_TRIES + i];
+			if (own->last > 0)
+				own->ns +=
+					own->last + offset - latest[(uint32_t)v * COLL_TRIES + i];
 		}
 	}
 }
@@ -193,17 +192,26 @@ static int by_time(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* How often a way was tried in calls of a kind, and the median. */
-static uint32_t of_kind(const struct coll_tried *w, uint32_t kind, double *median)
+static double median(double *v, uint32_t n)
 {
-	double own[COLL_TRIES] = {0};
+	qsort(v, n, sizeof(*v), by_time);
+	return v[n / 2];
+}
+
+/* How often a way was tried in calls of a kind, and the medians. */
+static uint32_t of_kind(const struct coll_tried *w, uint32_t kind, double *ns, double *whole)
+{
+	double own[2][COLL_TRIES] = {{0}};
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < w->count; i++)
-		if (w->kind[i] == kind)
-			own[n++] = w->own[i];
-	qsort(own, n, sizeof(*own), by_time);
-	*median = own[n / 2 < COLL_TRIES ? n / 2 : 0];
+	for (uint32_t i = 0; i < w->count; i++) {
+		if (w->own[i].kind != kind)
+			continue;
+		own[0][n] = w->own[i].ns;
+		own[1][n++] = w->own[i].whole;
+	}
+	*ns = n ? median(own[0], n) : 0;
+	*whole = n ? median(own[1], n) : 0;
 	return n;
 }
 
@@ -211,10 +219,10 @@ static uint32_t of_kind(const struct coll_tried *w, uint32_t kind, double *media
 static uint32_t compared(const struct coll_chooser *c, uint32_t kind)
 {
 	uint32_t sum = 0;
-	double median;
+	double ns, whole;
 
 	for (int v = 0; v < COLL_VARIANTS; v++) {
-		uint32_t n = of_kind(&c->way[v], kind, &median);
+		uint32_t n = of_kind(&c->way[v], kind, &ns, &whole);
 
 		if (c->way[v].count && !n)
 			return 0;
@@ -224,24 +232,41 @@ static uint32_t compared(const struct coll_chooser *c, uint32_t kind)
 }
 
 /* Kinds count by how often they come. */
-void coll_chooser_report(const struct coll_chooser *c, double ns[COLL_VARIANTS])
+void coll_chooser_report(const struct coll_chooser *c, struct coll_times *times)
 {
 	double all = 0;
 
-	memset(ns, 0, COLL_VARIANTS * sizeof(*ns));
+	memset(times, 0, sizeof(*times));
 	for (uint32_t kind = 0; kind < COLL_CLASSES; kind++) {
 		uint32_t n = compared(c, kind);
 
 		all += n;
 		for (int v = 0; v < COLL_VARIANTS && n; v++) {
-			double median;
+			double ns, whole;
 
-			if (of_kind(&c->way[v], kind, &median))
-				ns[v] += n * median;
+			of_kind(&c->way[v], kind, &ns, &whole);
+			times->ns[v] += n * ns;
+			times->whole[v] += n * whole;
 		}
 	}
-	for (int v = 0; v < COLL_VARIANTS && all > 0; v++)
-		ns[v] /= all;
+	for (int v = 0; v < COLL_VARIANTS && all > 0; v++) {
+		times->ns[v] /= all;
+		times->whole[v] /= all;
+	}
+}
+
+/* What ways are compared by. The time after the last arrival forgives a way that keeps late ranks
+ * from arriving, since those who wait in it take their cores; the whole time does not. But that is
+ * mostly the wait for the last, whoever does the operation, and changes from call to call: so it
+ * decides between ways that are close otherwise, and no more. */
+static double score(const struct coll_chooser *c, enum coll_variant v)
+{
+	double least = INFINITY;
+
+	for (int k = 0; k < COLL_VARIANTS; k++)
+		if (c->way[k].whole > 0)
+			least = fmin(least, c->way[k].whole);
+	return c->way[v].agreed * fmax(1, fmin(c->way[v].whole / least, WHOLE));
 }
 
 /* Whether a way is so much better than another that it is no accident. The MPI's own is what a
@@ -251,7 +276,7 @@ static bool beats(const struct coll_chooser *c, enum coll_variant v, enum coll_v
 {
 	double limit = v == COLL_MPI ? 1 : NOISE;
 
-	return c->way[v].agreed > 0 && c->way[v].agreed <= limit * c->way[other].agreed;
+	return c->way[v].agreed > 0 && score(c, v) <= limit * score(c, other);
 }
 
 /* What was measured best. */
@@ -261,27 +286,33 @@ static enum coll_variant fastest(const struct coll_chooser *c)
 
 	for (int v = 0; v < COLL_VARIANTS; v++)
 		if (c->way[v].candidate && c->way[v].agreed > 0 &&
-		    (!c->way[best].agreed || c->way[v].agreed < c->way[best].agreed))
+		    (!c->way[best].agreed || score(c, (enum coll_variant)v) < score(c, best)))
 			best = (enum coll_variant)v;
 	return best;
 }
 
-void coll_chooser_agree(struct coll_chooser *c, const double ns[COLL_VARIANTS])
+/* The mean of all, as long as they are few; later ones move it less. */
+static void learn(double *known, double now, uint32_t times)
+{
+	*known += (now - *known) / times;
+}
+
+void coll_chooser_agree(struct coll_chooser *c, const struct coll_times *times)
 {
 	enum coll_variant best;
 
 	for (int v = 0; v < COLL_VARIANTS; v++) {
 		struct coll_tried *w = &c->way[v];
-		double now = fmax(ns[v], 1);
+		double ns = times->ns[v], whole = times->whole[v];
 
 		w->count = 0;
 		/* 0: it was not tried. */
-		if (!w->candidate || ns[v] == 0 || !isfinite(ns[v]))
+		if (!w->candidate || ns == 0 || !isfinite(ns))
 			continue;
-		/* The mean of all, as long as they are few; later ones move it less. */
 		if (w->times < MEMORY)
 			w->times++;
-		w->agreed += (now - w->agreed) / w->times;
+		learn(&w->agreed, fmax(ns, 1), w->times);
+		learn(&w->whole, whole > 0 && isfinite(whole) ? whole : 0, w->times);
 	}
 	best = fastest(c);
 	if (c->way[COLL_MPI].agreed > 0 && !beats(c, best, COLL_MPI))

@@ -12,12 +12,12 @@
  * something that is better by more than noise.
  *
  *	v = coll_chooser_next(c);
- *	… the call, taking t …
- *	coll_chooser_note(c, v, t, kind);
+ *	… the call …
+ *	coll_chooser_note(c, v, &took);
  *	if (coll_chooser_due(c)) {
- *		coll_chooser_report(c, times);
+ *		coll_chooser_report(c, &times);
  *		… times = mean over all ranks of times …
- *		coll_chooser_agree(c, times);
+ *		coll_chooser_agree(c, &times);
  *	}
  *
  * Where calls are unlike each other and a rank only knows its own part, as of MPI_Alltoallv, it
@@ -74,15 +74,28 @@ uint64_t coll_model_class_end(uint32_t class);
  * the scheduler. */
 #define COLL_TRIES 5
 
+/* What a call took on this rank. */
+struct coll_took {
+	double ns;     /* from the last arrival on this host; or from this rank's own */
+	double last;   /* when that was; 0: unknown, ns is from this rank's own */
+	double whole;  /* from this rank's own; 0: does not count */
+	uint32_t kind; /* below COLL_CLASSES; need not be the same on all ranks */
+};
+
+/* What each way took, mean of ranks. 0 for what is not known. */
+struct coll_times {
+	double ns[COLL_VARIANTS];
+	double whole[COLL_VARIANTS];
+};
+
 /* What a chooser knows of a way. */
 struct coll_tried {
 	bool candidate;
 	double predicted;
-	double agreed;           /* mean of all ranks, ns; 0: not yet */
-	uint32_t times;          /* that all have agreed on it; no more are counted than count */
-	double own[COLL_TRIES];  /* this rank's, since all agreed last */
-	double last[COLL_TRIES]; /* when the last rank of this host came; 0: unknown */
-	uint32_t kind[COLL_TRIES];
+	double agreed; /* mean of all ranks, ns; 0: not yet */
+	double whole;
+	uint32_t times;                   /* that all have agreed on it, as far as they count */
+	struct coll_took own[COLL_TRIES]; /* this rank's, since all agreed last */
 	uint32_t count;
 };
 
@@ -102,10 +115,7 @@ struct coll_chooser {
 void coll_chooser_init(struct coll_chooser *c, unsigned int allowed, const struct coll_cost *cost,
 		       const struct coll_shape *shape, enum coll_op op, size_t bytes);
 enum coll_variant coll_chooser_next(const struct coll_chooser *c);
-/* kind: below COLL_CLASSES; need not be the same on all ranks. ns: since `last`, the last arrival
- * on this host; or since this rank's own, with 0. */
-void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, double ns, uint32_t kind,
-		       double last);
+void coll_chooser_note(struct coll_chooser *c, enum coll_variant v, const struct coll_took *took);
 /* Instead: whether the call is no try, and then counted. */
 bool coll_chooser_pass(struct coll_chooser *c);
 bool coll_chooser_due(const struct coll_chooser *c);
@@ -117,7 +127,7 @@ void coll_chooser_lasts(const struct coll_chooser *c, double offset, double last
 void coll_chooser_correct(struct coll_chooser *c, double offset,
 			  const double latest[COLL_ALL_TRIES]);
 /* 0 for what was not tried; and for all, if no two ways were tried in calls of one kind. */
-void coll_chooser_report(const struct coll_chooser *c, double ns[COLL_VARIANTS]);
-void coll_chooser_agree(struct coll_chooser *c, const double ns[COLL_VARIANTS]);
+void coll_chooser_report(const struct coll_chooser *c, struct coll_times *times);
+void coll_chooser_agree(struct coll_chooser *c, const struct coll_times *times);
 
 #endif

@@ -1,6 +1,7 @@
 #include "coll_plan.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,10 @@
 #include "util_clock.h"
 #include "util_log.h"
 
-enum { TURNS = 16 }; /* of a measurement */
+enum {
+	TURNS = 16,                                       /* of a measurement */
+	SAID = sizeof(struct coll_said) / sizeof(double), /* when all agree */
+};
 
 /* Something that all ranks do by the MPI. If one of them is gone, the communicator is broken, and
  * what was begun remains so, with its memory. */
@@ -311,12 +315,12 @@ static int sum(struct coll_comm *c)
 	MPI_Request req;
 	int ret;
 
-	if (PMPI_Ireduce(p->own, p->all, COLL_VARIANTS + 1, MPI_DOUBLE, MPI_SUM, 0, c->priv, &req))
+	if (PMPI_Ireduce(&p->own, &p->all, SAID, MPI_DOUBLE, MPI_SUM, 0, c->priv, &req))
 		return -EIO;
 	ret = coll_wait_mpi(c, &req);
 	if (ret)
 		return ret;
-	if (PMPI_Ibcast(p->all, COLL_VARIANTS + 1, MPI_DOUBLE, 0, c->priv, &req))
+	if (PMPI_Ibcast(&p->all, SAID, MPI_DOUBLE, 0, c->priv, &req))
 		return -EIO;
 	return coll_wait_mpi(c, &req);
 }
@@ -331,30 +335,39 @@ static int agree(struct coll_comm *c, struct coll_chooser *ch, const struct coll
 		ret = correct(c, ch);
 	if (ret)
 		return ret;
-	coll_chooser_report(ch, p->own);
-	p->own[COLL_VARIANTS] = c->shm.me ? 0 : p->spread;
+	coll_chooser_report(ch, &p->own.times);
+	p->own.spread = c->shm.me ? 0 : p->spread;
 	ret = sum(c);
 	if (ret)
 		return ret;
-	for (int v = 0; v < COLL_VARIANTS; v++)
-		p->all[v] /= c->size;
-	p->shape.spread = p->all[COLL_VARIANTS] / c->hosts;
-	coll_chooser_agree(ch, p->all);
+	for (int v = 0; v < COLL_VARIANTS; v++) {
+		p->all.times.ns[v] /= c->size;
+		p->all.times.whole[v] /= c->size;
+	}
+	p->shape.spread = p->all.spread / c->hosts;
+	coll_chooser_agree(ch, &p->all.times);
 	return 0;
 }
 
-/* What ways are compared by: the time after the last arrival on this host, since the rest is
- * nobody's fault; but all of it where one of them would not have waited. */
-static double counts(struct coll_comm *c, const struct coll_job *job, uint64_t began, uint64_t now)
+/* The time after the last arrival on this host, since the rest is nobody's fault; but all of it
+ * where one of the ways would not have waited. */
+static struct coll_took counts(struct coll_comm *c, const struct coll_job *job, uint64_t began,
+			       uint64_t now)
 {
 	struct coll_plan *p = c->plan;
+	struct coll_took took = {.kind = coll_model_class(job->own)};
 	struct coll_arrivals a;
 
-	if (job->loose)
-		return (double)(now - began);
+	if (job->loose) {
+		took.ns = fmax((double)(now - began), 1);
+		return took;
+	}
 	a = coll_here_arrivals(c, p->calls, now);
 	p->spread += (a.spread - p->spread) / 16;
-	return a.since;
+	took.ns = fmax(a.since, 1);
+	took.last = (double)now - a.since;
+	took.whole = (double)(now - began);
+	return took;
 }
 
 /* Every rank comes here after the same calls, with the same state but for its times. */
@@ -364,15 +377,14 @@ static void took(struct coll_comm *c, const struct coll_job *job, enum coll_vari
 	struct coll_chooser *ch = chooser_of(c, job);
 	struct coll_stats *s = &c->stats[job->op][v];
 	uint64_t now = util_now_ns();
-	double ns = counts(c, job, began, now);
+	struct coll_took t = counts(c, job, began, now);
 
 	s->calls++;
 	s->bytes += job->loose ? job->own : job->bytes;
 	s->ns += now - began;
 	if (c->variant[job->op] != COLL_AUTO)
 		return;
-	coll_chooser_note(ch, v, ns > 1 ? ns : 1, coll_model_class(job->own),
-			  job->loose ? 0 : (double)now - ns);
+	coll_chooser_note(ch, v, &t);
 	if (!coll_chooser_due(ch) || !agree(c, ch, job))
 		return;
 	if (!atomic_load(&c->err))
@@ -453,6 +465,15 @@ bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *jo
 
 /* ---- what is said ---- */
 
+static void say_way(const char *name, const struct coll_tried *w)
+{
+	fprintf(stderr, "; %s predicted %.1f, measured %.1f", name, w->predicted / 1e3,
+		w->agreed / 1e3);
+	if (w->whole > 0)
+		fprintf(stderr, " of %.1f", w->whole / 1e3);
+	fprintf(stderr, " us");
+}
+
 static void say_chooser(uint32_t row, uint32_t class, const struct coll_chooser *ch)
 {
 	char size[32] = "of any size";
@@ -466,9 +487,7 @@ static void say_chooser(uint32_t row, uint32_t class, const struct coll_chooser 
 		ordered ? " of floating-point sums" : "", size, coll_variant_names[ch->best]);
 	for (int v = 0; v < COLL_VARIANTS; v++)
 		if (ch->way[v].candidate)
-			fprintf(stderr, "; %s predicted %.1f, measured %.1f us",
-				coll_variant_names[v], ch->way[v].predicted / 1e3,
-				ch->way[v].agreed / 1e3);
+			say_way(coll_variant_names[v], &ch->way[v]);
 	fprintf(stderr, "; agreed %u times, changed %u\n", ch->agreed, ch->changed);
 }
 

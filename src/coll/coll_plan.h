@@ -35,7 +35,10 @@ struct coll_plan {
 	int ok, all_ok;
 	struct coll_clock clock;
 	double last[COLL_ALL_TRIES], latest[COLL_ALL_TRIES];
-	double own[COLL_VARIANTS + 1], all[COLL_VARIANTS + 1];
+	struct coll_said {
+		struct coll_times times;
+		double spread;
+	} own, all;
 };
 
 #define COLL_MAX_HOSTS 1024 /* of a communicator for which there is a plan */

@@ -101,6 +101,30 @@ static void test_classes(void **state)
 
 enum { RANKS = 16 };
 
+/* Only the time after the last arrival is known. */
+static void note(struct coll_chooser *c, enum coll_variant v, double ns, uint32_t kind, double last)
+{
+	struct coll_took took = {.ns = ns, .last = last, .kind = kind};
+
+	coll_chooser_note(c, v, &took);
+}
+
+static void report(const struct coll_chooser *c, double ns[COLL_VARIANTS])
+{
+	struct coll_times times;
+
+	coll_chooser_report(c, &times);
+	memcpy(ns, times.ns, sizeof(times.ns));
+}
+
+static void agree(struct coll_chooser *c, const double ns[COLL_VARIANTS])
+{
+	struct coll_times times = {{0}, {0}};
+
+	memcpy(times.ns, ns, sizeof(times.ns));
+	coll_chooser_agree(c, &times);
+}
+
 /* Ranks of a machine where each way takes a known time, and noise. */
 struct world {
 	struct coll_chooser c[RANKS];
@@ -131,17 +155,17 @@ static double measured(struct world *w, enum coll_variant v)
 	return util_rand_below(&w->r, 40) ? t : 20 * t;
 }
 
-static void agree(struct world *w)
+static void all_agree(struct world *w)
 {
 	double sum[COLL_VARIANTS] = {0}, own[COLL_VARIANTS];
 
 	for (int i = 0; i < RANKS; i++) {
-		coll_chooser_report(&w->c[i], own);
+		report(&w->c[i], own);
 		for (int v = 0; v < COLL_VARIANTS; v++)
 			sum[v] += own[v] / RANKS;
 	}
 	for (int i = 0; i < RANKS; i++)
-		coll_chooser_agree(&w->c[i], sum);
+		agree(&w->c[i], sum);
 }
 
 /* All ranks do the same in every call. */
@@ -153,14 +177,14 @@ static void calls(struct world *w, uint32_t n)
 
 		for (int i = 0; i < RANKS; i++) {
 			assert_int_equal(coll_chooser_next(&w->c[i]), v);
-			coll_chooser_note(&w->c[i], v, measured(w, v), 0, 0);
+			note(&w->c[i], v, measured(w, v), 0, 0);
 		}
 		w->spent += w->takes[v];
 		due = coll_chooser_due(&w->c[0]);
 		for (int i = 0; i < RANKS; i++)
 			assert_int_equal(coll_chooser_due(&w->c[i]), due);
 		if (due)
-			agree(w);
+			all_agree(w);
 	}
 }
 
@@ -250,7 +274,7 @@ static void test_far_ones_are_not_tried(void **state)
 	coll_chooser_init(&c, 1u << COLL_MPI, typical, &s, COLL_BARRIER, 0);
 	for (int i = 0; i < 1000; i++) {
 		assert_int_equal(coll_chooser_next(&c), COLL_MPI);
-		coll_chooser_note(&c, COLL_MPI, 1, 0, 0);
+		note(&c, COLL_MPI, 1, 0, 0);
 		assert_false(coll_chooser_due(&c));
 	}
 	/* None is allowed that is known: the MPI's. */
@@ -280,13 +304,12 @@ static void test_kinds(void **state)
 				uint32_t kind = patterns[p][(size_t)i % strlen(patterns[p])] == 'B';
 				double t = kind ? 1e6 : 1e4;
 
-				coll_chooser_note(&c, v, (v == COLL_MPI) == better ? t : 1.5 * t,
-						  kind, 0);
+				note(&c, v, (v == COLL_MPI) == better ? t : 1.5 * t, kind, 0);
 				if (!coll_chooser_due(&c))
 					continue;
-				coll_chooser_report(&c, ns);
+				report(&c, ns);
 				assert_true((ns[COLL_MPI] > 0) == (ns[COLL_PAP_DIRECT] > 0));
-				coll_chooser_agree(&c, ns);
+				agree(&c, ns);
 			}
 			assert_int_equal(c.best, better ? COLL_MPI : COLL_PAP_DIRECT);
 		}
@@ -306,9 +329,9 @@ static void test_nothing_in_common(void **state)
 	while (!coll_chooser_due(&c)) {
 		enum coll_variant v = coll_chooser_next(&c);
 
-		coll_chooser_note(&c, v, 1e5, v == COLL_MPI, 0);
+		note(&c, v, 1e5, v == COLL_MPI, 0);
 	}
-	coll_chooser_report(&c, ns);
+	report(&c, ns);
 	for (int v = 0; v < COLL_VARIANTS; v++)
 		assert_true(ns[v] == 0);
 }
@@ -324,15 +347,15 @@ static void test_strange_times(void **state)
 	coll_chooser_init(&c, all_ways, typical, &s, COLL_ALLTOALL, 64);
 	for (int i = 0; i < 100000; i++) {
 		enum coll_variant v = coll_chooser_next(&c);
-		double ns[COLL_VARIANTS];
+		struct coll_times times;
 
 		assert_true(v > COLL_AUTO && v < COLL_VARIANTS && c.way[v].candidate);
-		coll_chooser_note(&c, v, strange[i % 5], 0, 0);
+		note(&c, v, strange[i % 5], 0, 0);
 		if (!coll_chooser_due(&c))
 			continue;
 		for (int k = 0; k < COLL_VARIANTS; k++)
-			ns[k] = strange[(i + k) % 5];
-		coll_chooser_agree(&c, ns);
+			times.ns[k] = times.whole[k] = strange[(i + k) % 5];
+		coll_chooser_agree(&c, &times);
 	}
 }
 
@@ -356,8 +379,7 @@ static void test_last_of_all(void **state)
 		double end = zero + (late[0] > late[1] ? late[0] : late[1]) + took[v != COLL_MPI];
 
 		for (int h = 0; h < 2; h++)
-			coll_chooser_note(&c[h], v, end - zero - late[h], 0,
-					  zero + late[h] - offset[h]);
+			note(&c[h], v, end - zero - late[h], 0, zero + late[h] - offset[h]);
 	}
 	for (int h = 0; h < 2; h++)
 		coll_chooser_lasts(&c[h], offset[h], last[h]);
@@ -366,7 +388,7 @@ static void test_last_of_all(void **state)
 			last[0][i] = last[1][i];
 	for (int h = 0; h < 2; h++) {
 		coll_chooser_correct(&c[h], offset[h], last[0]);
-		coll_chooser_report(&c[h], ns);
+		report(&c[h], ns);
 		assert_true(ns[COLL_MPI] > 299 && ns[COLL_MPI] < 301);
 		assert_true(ns[COLL_PAP_DIRECT] > 99 && ns[COLL_PAP_DIRECT] < 101);
 	}
@@ -374,8 +396,8 @@ static void test_last_of_all(void **state)
 	for (int i = 0; i < COLL_ALL_TRIES; i++)
 		last[0][i] = 2e15;
 	coll_chooser_correct(&c[0], 0, last[0]);
-	coll_chooser_report(&c[0], ns);
-	coll_chooser_agree(&c[0], ns);
+	report(&c[0], ns);
+	agree(&c[0], ns);
 	assert_true(c[0].way[COLL_MPI].agreed == 1 && c[0].way[COLL_PAP_DIRECT].agreed == 1);
 }
 
@@ -396,13 +418,12 @@ static void test_wrong_clock(void **state)
 	/* All come at once, so the last one is that host. */
 	for (uint32_t call = 0; !coll_chooser_due(&c[0]); call++)
 		for (int h = 0; h < HOSTS; h++)
-			coll_chooser_note(&c[h], coll_chooser_next(&c[h]), took, 0,
-					  1e15 + call * 1e6);
+			note(&c[h], coll_chooser_next(&c[h]), took, 0, 1e15 + call * 1e6);
 	for (int h = 0; h < HOSTS; h++)
 		coll_chooser_lasts(&c[h], wrong[h], last[h]);
 	for (int h = 0; h < HOSTS; h++) {
 		coll_chooser_correct(&c[h], wrong[h], last[HOSTS - 1]);
-		coll_chooser_report(&c[h], ns);
+		report(&c[h], ns);
 		mean += ns[COLL_MPI] / HOSTS;
 	}
 	assert_true(fabs(mean - (took - 150e3)) < 1);
@@ -422,12 +443,12 @@ static void test_long_ones_are_tried_less(void **state)
 	coll_chooser_init(&c, 1u << COLL_MPI | 1u << COLL_PAP_DIRECT, &coll_cost_typical, &shape,
 			  COLL_ALLTOALL, 64 << 10);
 	for (; !coll_chooser_due(&c); calls++)
-		coll_chooser_note(&c, coll_chooser_next(&c), 1, 0, 0);
+		note(&c, coll_chooser_next(&c), 1, 0, 0);
 	assert_int_equal(calls, 6);
-	coll_chooser_agree(&c, first);
+	agree(&c, first);
 	for (int i = 0; i < 32; i++) {
 		assert_int_equal(coll_chooser_next(&c), COLL_PAP_DIRECT);
-		coll_chooser_note(&c, COLL_PAP_DIRECT, 1, 0, 0);
+		note(&c, COLL_PAP_DIRECT, 1, 0, 0);
 	}
 }
 
@@ -447,26 +468,69 @@ static void test_tries_again(void **state)
 	coll_chooser_init(&c, 1u << COLL_MPI | 1u << COLL_PAP_DIRECT, &coll_cost_typical, &shape,
 			  COLL_ALLTOALL, 64);
 	for (; !coll_chooser_due(&c); calls++)
-		coll_chooser_note(&c, coll_chooser_next(&c), 1, 0, 0);
-	coll_chooser_agree(&c, first);
+		note(&c, coll_chooser_next(&c), 1, 0, 0);
+	agree(&c, first);
 	assert_int_equal(c.best, COLL_PAP_DIRECT);
 	for (; !coll_chooser_due(&c); calls++)
-		coll_chooser_note(&c, coll_chooser_next(&c), 1, 0, 0);
+		note(&c, coll_chooser_next(&c), 1, 0, 0);
 	assert_int_equal(calls, 4 * COLL_TRIES);
-	coll_chooser_agree(&c, second);
+	agree(&c, second);
 	assert_true(c.way[COLL_PAP_DIRECT].agreed == 110);
 	assert_int_equal(c.best, COLL_MPI);
 	for (; !coll_chooser_due(&c); calls++)
-		coll_chooser_note(&c, coll_chooser_next(&c), 1, 0, 0);
+		note(&c, coll_chooser_next(&c), 1, 0, 0);
 	assert_int_equal(calls, 6 * COLL_TRIES);
-	coll_chooser_agree(&c, second);
+	agree(&c, second);
 	assert_true(c.way[COLL_PAP_DIRECT].agreed == 120);
 	/* Enough: then it is used for a while. */
 	for (int i = 0; i < 128; i++) {
 		assert_int_equal(coll_chooser_next(&c), COLL_MPI);
-		coll_chooser_note(&c, COLL_MPI, 1, 0, 0);
+		note(&c, COLL_MPI, 1, 0, 0);
 	}
 	assert_false(coll_chooser_due(&c));
+}
+
+/* What a way of ours (its time after the last arrival, and the whole) is chosen against, if the
+ * MPI's own took 1000 of 4000. */
+static enum coll_variant against_mpi(double ns, double whole)
+{
+	struct coll_shape shape = {.ranks = 4, .hosts = 2, .per_host = 2};
+	struct coll_took ours = {.ns = ns, .whole = whole}, mpi = {.ns = 1000, .whole = 4000};
+	struct coll_times times;
+	struct coll_chooser c;
+
+	coll_chooser_init(&c, 1u << COLL_MPI | 1u << COLL_PAP_DIRECT, &coll_cost_typical, &shape,
+			  COLL_ALLTOALL, 64);
+	while (!coll_chooser_due(&c)) {
+		enum coll_variant v = coll_chooser_next(&c);
+
+		coll_chooser_note(&c, v, v == COLL_MPI ? &mpi : &ours);
+	}
+	coll_chooser_report(&c, &times);
+	assert_true(times.ns[COLL_MPI] == 1000 && times.whole[COLL_MPI] == 4000);
+	coll_chooser_agree(&c, &times);
+	assert_true(c.way[COLL_PAP_DIRECT].whole == whole);
+	return c.best;
+}
+
+/* Who keeps others from arriving pays for it where ways are close otherwise, and only there. */
+static void test_the_whole_time(void **state)
+{
+	(void)state;
+	/* Nothing speaks for ours, or a little. */
+	assert_int_equal(against_mpi(1000, 4000), COLL_MPI);
+	assert_int_equal(against_mpi(950, 3900), COLL_MPI);
+	assert_int_equal(against_mpi(850, 4000), COLL_PAP_DIRECT);
+	/* The whole time does. */
+	assert_int_equal(against_mpi(1100, 2000), COLL_PAP_DIRECT);
+	assert_int_equal(against_mpi(950, 3700), COLL_PAP_DIRECT);
+	/* But it makes no more than a quarter of it, whichever it speaks for. */
+	assert_int_equal(against_mpi(1200, 100), COLL_MPI);
+	assert_int_equal(against_mpi(750, 40000), COLL_MPI);
+	assert_int_equal(against_mpi(700, 40000), COLL_PAP_DIRECT);
+	/* It need not be known. */
+	assert_int_equal(against_mpi(950, 0), COLL_MPI);
+	assert_int_equal(against_mpi(850, 0), COLL_PAP_DIRECT);
 }
 
 int main(void)
@@ -474,6 +538,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_of_all),
 		cmocka_unit_test(test_wrong_clock),
+		cmocka_unit_test(test_the_whole_time),
 		cmocka_unit_test(test_tries_again),
 		cmocka_unit_test(test_long_ones_are_tried_less),
 		cmocka_unit_test(test_predictions_are_sane),
