@@ -17,9 +17,10 @@
  * MPI_Bcast waits for nobody but the root: its bound is how much later than oneself the root came.
  *
  * With --own each call is made twice, one after the other, with the same arrivals: by its MPI_
- * name, which an interposer answers to, and by its PMPI_ name, which is the MPI's own. All that
- * this file needs for itself goes by PMPI_ names, and so is the same with and without interposer.
- * Before that, each size has some calls by its MPI_ name that are not counted: where the MPI's own
+ * name, which an interposer answers to, and by its PMPI_ name, which is the MPI's own. What is
+ * beyond the bound is then compared pair by pair, with an interval (bench_compare). All that this
+ * file needs for itself goes by PMPI_ names, and so is the same with and without interposer. Before
+ * that, each size has some calls by its MPI_ name that are not counted: where the MPI's own
  * takes so long that there is time for few calls only, they would be all tries.
  */
 #include "mpi_perf.h"
@@ -49,8 +50,11 @@ struct arrival {
 	double through;   /* of the last call: how long after the last arrival it was left here */
 	double tail[BYS]; /* the same, about, of the last rank to leave */
 	double message;   /* the time of one, of the current size */
-	double *a[BYS];   /* after zero */
-	double *d[BYS];
+	double *a[BYS];   /* after zero; in the end the completion */
+	double *d[BYS];   /* after zero */
+	double *beyond[BYS];
+	double bound[BYS]; /* median */
+	double *scratch;
 	unsigned int calls;
 	int by; /* how the last one was made */
 };
@@ -229,11 +233,10 @@ static void largest(double *v, int n)
 	PMPI_Allreduce(MPI_IN_PLACE, v, n, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 }
 
-/* Of n calls on all ranks: a becomes the completion, d the end of the last rank, `bound` what it
- * is called. */
-static void together(struct mp *mp, const struct arrival *x, int by, int n, double *bound)
+/* Of n calls on all ranks: a becomes the completion, d the end of the last rank. */
+static void together(struct mp *mp, struct arrival *x, int by, int n)
 {
-	double *a = x->a[by], *d = x->d[by];
+	double *a = x->a[by], *d = x->d[by], *bound = x->scratch;
 
 	memcpy(bound, a, (size_t)n * sizeof(*a));
 	if (x->op->rooted)
@@ -250,7 +253,9 @@ static void together(struct mp *mp, const struct arrival *x, int by, int n, doub
 	for (int i = 0; i < n; i++) {
 		bound[i] /= mp->ranks;
 		a[i] /= mp->ranks;
+		x->beyond[by][i] = a[i] - bound[i];
 	}
+	x->bound[by] = mp_median(bound, n);
 }
 
 static double mean(const double *v, int n)
@@ -262,15 +267,22 @@ static double mean(const double *v, int n)
 	return s / n;
 }
 
-static void report(struct mp *mp, struct arrival *x, size_t size, int mif, int by, int n)
+/* What is beyond the bound, of what is in the MPI's own; no number from too few calls. */
+static int of_own(const struct bench_comparison *of, struct mp_cell *c)
 {
-	double *bound = mp->samples[4], *beyond = mp->samples[5], *a = x->a[by];
+	c[0] = MP_REAL("of_own", of ? of->ratio : NAN, 3);
+	c[1] = MP_REAL("of_own_lo", of && isfinite(of->ci.lo) ? of->ci.lo : NAN, 3);
+	c[2] = MP_REAL("of_own_hi", of && isfinite(of->ci.hi) ? of->ci.hi : NAN, 3);
+	return 3;
+}
+
+static void row(struct mp *mp, struct arrival *x, size_t size, int mif, int by, int n,
+		const struct bench_comparison *of)
+{
+	double *beyond = x->beyond[by], *a = x->a[by];
 	struct mp_cell c[20];
 	int k = 0;
 
-	together(mp, x, by, n, bound);
-	for (int i = 0; i < n; i++)
-		beyond[i] = a[i] - bound[i];
 	c[k++] = MP_INT("size", x->op->sized ? size : 0);
 	c[k++] = MP_TEXT("op", x->op->name);
 	c[k++] = MP_INT("mif", mif);
@@ -280,12 +292,29 @@ static void report(struct mp *mp, struct arrival *x, size_t size, int mif, int b
 	c[k++] = MP_REAL("message_us", x->message * 1e6, 2);
 	c[k++] = MP_REAL("mean_us", mean(a, n) * 1e6, 2);
 	c[k++] = MP_REAL("p50_us", mp_median(a, n) * 1e6, 2);
-	c[k++] = MP_REAL("bound_us", mp_median(bound, n) * 1e6, 2);
+	c[k++] = MP_REAL("bound_us", x->bound[by] * 1e6, 2);
 	c[k++] = MP_REAL("beyond_us", mp_median(beyond, n) * 1e6, 2);
 	c[k++] = MP_REAL("p10_us", bench_percentile(beyond, (size_t)n, 0.1) * 1e6, 2);
 	c[k++] = MP_REAL("p90_us", bench_percentile(beyond, (size_t)n, 0.9) * 1e6, 2);
 	c[k++] = MP_REAL("total_us", mp_median(x->d[by], n) * 1e6, 2);
+	if (x->bys > 1)
+		k += of_own(of, c + k);
 	mp_row(mp, c, k);
+}
+
+static void report(struct mp *mp, struct arrival *x, size_t size, int mif, int n)
+{
+	static const struct bench_how how;
+	struct bench_comparison of;
+
+	for (int by = 0; by < x->bys; by++)
+		together(mp, x, by, n);
+	/* Before medians are taken, which sort. */
+	if (x->bys > 1)
+		bench_compare(x->beyond[BY_MPI], x->beyond[BY_OWN], (size_t)n, &how, x->scratch,
+			      &of);
+	for (int by = 0; by < x->bys; by++)
+		row(mp, x, size, mif, by, n, x->bys > 1 && by == BY_MPI ? &of : NULL);
 }
 
 static void settle(struct mp *mp, struct arrival *x, size_t size, int mif)
@@ -310,8 +339,8 @@ static bool measure(struct mp *mp, struct arrival *x, size_t size, int mif, int 
 	n = mp_fit(mp, most, (mp_now() - from) / warm, rows);
 	for (int i = 0; i < n; i++)
 		calls(mp, x, size, mif, i);
-	for (int by = 0; n && by < x->bys; by++)
-		report(mp, x, size, mif, by, n);
+	if (n)
+		report(mp, x, size, mif, n);
 	return n;
 }
 
@@ -352,9 +381,11 @@ int mp_arrival(struct mp *mp)
 	x.sleeps = mp->o.wait ? strcmp(mp->o.wait, "sleep") == 0 : !has_cores(mp);
 	x.offset = mp_offset(mp, mp->o.sync);
 	for (int by = 0; by < BYS; by++) {
-		x.a[by] = mp->samples[(ptrdiff_t)2 * by];
-		x.d[by] = mp->samples[2 * by + 1];
+		x.a[by] = mp->samples[(ptrdiff_t)3 * by];
+		x.d[by] = mp->samples[3 * by + 1];
+		x.beyond[by] = mp->samples[3 * by + 2];
 	}
+	x.scratch = mp->samples[6];
 	/* Timers may otherwise come 50 us late, to save power. */
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 	for (int i = 0; i < count; i++)

@@ -50,7 +50,7 @@ struct mp {
 	double rss_before; /* MiB, before MPI_Init */
 	unsigned char *out, *in;
 	MPI_Win win;        /* of one-sided operations */
-	double *samples[6]; /* room for o.iterations each */
+	double *samples[7]; /* room for o.iterations each */
 	int rows;           /* printed so far */
 	long wrong;         /* messages that were not what was sent */
 };

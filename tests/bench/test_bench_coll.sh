@@ -48,5 +48,24 @@ if [ $expected -eq 0 ]; then
 		def of(w): $r[] | select(.key == "host openmpi 4" and .variant == w) | .median;
 		(of("auto") / of("own") - $v | fabs) < 0.01 * $v' "$tmp/coll-beyond-32.json"
 fi
+# judged RATIO LOW WANTED: above the limit it is missed, unless its lower end, if there is one, is not above 1.
+judged() {
+	printf 'k\tauto\t1\t%s\nk\town beside auto\t1\t1\n' "$1" >"$tmp/judged"
+	[ -z "$2" ] || printf 'k\tat least auto\t1\t%s\n' "$2" >>"$tmp/judged"
+	(
+		# shellcheck source=src/bench/bench_table.sh
+		. "$SOURCE/src/bench/bench_table.sh"
+		# shellcheck disable=SC2034
+		rec=$tmp/judged chance='at least auto'
+		target k auto '<=' 1.1 'own beside auto'
+	) >"$tmp/verdict"
+	grep -Eq "$3\$" "$tmp/verdict" || fail "$1 from $2 on: $(cat "$tmp/verdict")"
+	checks=$((checks + 1))
+}
+judged 1.05 1.02 '1.1 PASS'
+judged 1.05 '' '1.1 PASS'
+judged 1.3 1.02 '1.1 MISS'
+judged 1.3 '' '1.1 MISS'
+judged 1.3 0.98 'may be by chance.*1.1 PASS'
 "$PERF" report "$tmp/coll-beyond-32.json" >"$tmp/report" 2>&1 || fail "weft-perf does not understand it"
 echo "ok, $checks checks"
