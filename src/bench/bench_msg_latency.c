@@ -248,7 +248,7 @@ static void measure(struct side *s, const struct bench_msg_conf *c, size_t size,
 		    double *us[SETTINGS], double *t)
 {
 	for (unsigned int i = 0; i < 4; i++)
-		prove(s, i % SETTINGS, size, i);
+		prove(s, (int)(i % SETTINGS), size, i);
 	for (int i = 0; i < SETTINGS; i++)
 		block(s, i, size, t, c->block); /* so that a buffer that is used often is known */
 	for (size_t r = 0; r < c->rounds; r++) {
@@ -258,7 +258,7 @@ static void measure(struct side *s, const struct bench_msg_conf *c, size_t size,
 		us[!first][r] = block(s, !first, size, t, c->block);
 	}
 	for (unsigned int i = 0; i < 4; i++)
-		prove(s, i % SETTINGS, size, 4 + i);
+		prove(s, (int)(i % SETTINGS), size, 4 + i);
 }
 
 int bench_msg_latency(const struct bench_msg_conf *c)

@@ -65,7 +65,7 @@ static json_t *clean_text(const char *value)
 	json_t *j;
 
 	if (n > BENCH_RESULT_TEXT)
-		memcpy(copy + BENCH_RESULT_TEXT - 3, "...", 3);
+		memcpy(copy + BENCH_RESULT_TEXT - 3, "...", sizeof("..."));
 	for (char *c = copy; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';

@@ -127,8 +127,8 @@ static int join_hosts(int ns, pid_t there)
 	if (IP(-1, "link", "set", "lo", "up") || IP(ns, "link", "set", "lo", "up") ||
 	    IP(-1, "link", "add", "weft-a", "type", "veth", "peer", "name", "weft-b", "netns",
 	       pid) ||
-	    IP(-1, "addr", "add", HOST_A "/24", "dev", "weft-a") ||
-	    IP(ns, "addr", "add", HOST_B "/24", "dev", "weft-b") ||
+	    IP(-1, "addr", "add", (HOST_A "/24"), "dev", "weft-a") ||
+	    IP(ns, "addr", "add", (HOST_B "/24"), "dev", "weft-b") ||
 	    IP(-1, "link", "set", "weft-a", "up") || IP(ns, "link", "set", "weft-b", "up"))
 		return -EPERM;
 	/* A device looks for interfaces that are up, and the kernel takes a moment. */

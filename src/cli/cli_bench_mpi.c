@@ -88,7 +88,7 @@ static int take_option(struct bench_mpi *b, int opt, const char *arg)
 		return 0;
 	case 'm':
 		b->mpi = arg;
-		return strcmp(arg, "openmpi") && strcmp(arg, "mpich")
+		return strcmp(arg, "openmpi") != 0 && strcmp(arg, "mpich") != 0
 			       ? cli_error("--mpi %s is not known; expected openmpi or mpich", arg)
 			       : 0;
 	case 'q':

@@ -322,7 +322,8 @@ int cli_fabric_convert(int argc, char **argv)
 			return cli_try_help();
 	}
 	code = cli_fabric_end(argc, argv);
-	if (!code && (!format || (strcmp(format, "pgft") && strcmp(format, "ibnetdiscover"))))
+	if (!code &&
+	    (!format || (strcmp(format, "pgft") != 0 && strcmp(format, "ibnetdiscover") != 0)))
 		code = cli_error("--to is ibnetdiscover or pgft");
 	return code ? code : convert(&a, format, path);
 }

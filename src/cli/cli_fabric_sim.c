@@ -67,8 +67,8 @@ static int stripe(struct cli_fabric_args *a, struct cli_fabric_sim *r, struct cl
 
 	if (r->traffic.stages)
 		return cli_error("--stages is not for --stripe, which does all of them");
-	if (a->cps && (strncmp(a->cps, "drc:", 4) || fabric_decimal(a->cps + 4, &step) || !step ||
-		       step > UINT32_MAX))
+	if (a->cps && (strncmp(a->cps, "drc:", 4) != 0 || fabric_decimal(a->cps + 4, &step) ||
+		       !step || step > UINT32_MAX))
 		return cli_error("--stripe is for an alltoall, or for --cps drc:S");
 	s->step = a->cps ? (uint32_t)step : 0;
 	s->config = r->config;

@@ -72,8 +72,8 @@ static int64_t in_item(const char *item, const char *name, size_t len, uint64_t 
 	digits = len > before + after ? len - before - after : 0;
 	found = in_ranges(open + 1, (size_t)(close - open - 1), name + (digits ? before : len),
 			  digits, n);
-	if (!digits || strncmp(item, name, before) ||
-	    strncmp(close + 1, name + len - after, after) ||
+	if (!digits || strncmp(item, name, before) != 0 ||
+	    memcmp(close + 1, name + len - after, after) != 0 ||
 	    strspn(name + before, "0123456789") < digits)
 		return -1;
 	return found;

@@ -65,8 +65,8 @@ static int turns(struct coll_comm *c, size_t len, double ns[2])
 		if (!ret && c->host == 1)
 			ret = coll_put_slot(c, call, to, COLL_ROUND, c->memory, len, c->mem.desc);
 		now = util_now_ns();
-		ns[0] = now - began < ns[0] ? (double)(now - began) : ns[0];
-		ns[1] = sent - began < ns[1] ? (double)(sent - began) : ns[1];
+		ns[0] = (double)(now - began) < ns[0] ? (double)(now - began) : ns[0];
+		ns[1] = (double)(sent - began) < ns[1] ? (double)(sent - began) : ns[1];
 	}
 	return ret ? ret : coll_flush(c);
 }

@@ -154,10 +154,14 @@ int shape_parts(const struct shape_edge *edges, size_t n_edges, uint32_t n_left,
 		memset(left, 0xff, n_left * sizeof(*left));
 		memset(right, 0xff, n_right * sizeof(*right));
 		seed(&p);
-		for (int i = 0; i < ROUNDS; i++)
-			if (!(reconsider(&p, n_right, p.right_first, p.right_adj, right, left) |
-			      reconsider(&p, n_left, p.left_first, p.left_adj, left, right)))
+		for (int i = 0; i < ROUNDS; i++) {
+			bool changed =
+				reconsider(&p, n_right, p.right_first, p.right_adj, right, left);
+
+			changed |= reconsider(&p, n_left, p.left_first, p.left_adj, left, right);
+			if (!changed)
 				break;
+		}
 		renumber(&p, n_parts);
 	}
 	free(p.left_first);

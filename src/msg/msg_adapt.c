@@ -50,9 +50,7 @@ static struct msg_adapt_entry *get(struct msg_adapt *a, uint32_t src, uint64_t t
 		if (is_of(&e[i], src, tag, ignore))
 			return &e[i];
 		/* An empty one is older than any. */
-		if (!e[i].used)
-			oldest = &e[i];
-		else if (oldest->used && a->clock - e[i].used > a->clock - oldest->used)
+		if (!e[i].used || (oldest->used && a->clock - e[i].used > a->clock - oldest->used))
 			oldest = &e[i];
 	}
 	*oldest = (struct msg_adapt_entry){.tag = tag, .ignore = ignore, .src = src};

@@ -234,7 +234,7 @@ int msg_ep_peer(struct msg_ep *ep, const struct msg_addr *addr, uint32_t *peer)
 	struct msg_addr v4 = msg_addr_v4(addr->ip, addr->qpn, addr->qkey);
 
 	/* Packets name their sender so, and all others could not answer. */
-	if (ep->port == &msg_port_rd && memcmp(&v4, addr, sizeof(v4)))
+	if (ep->port == &msg_port_rd && memcmp(&v4, addr, sizeof(v4)) != 0)
 		return -EINVAL;
 	util_lock(&ep->lock);
 	*peer = msg_peer_get(ep, addr);

@@ -68,8 +68,9 @@
 	_(ibv_destroy_ah, int, (struct ibv_ah * ah), (ah))                                         \
 	_(ibv_wc_status_str, const char *, (enum ibv_wc_status status), (status))
 
+/* A list of parameters comes with its own parentheses. */
 #define DEFINE(name, type, params, args)                                                           \
-	static type(*real_##name) params;                                                          \
+	static type(*real_##name) params; /* NOLINT(bugprone-macro-parentheses) */                 \
 	type name params                                                                           \
 	{                                                                                          \
 		return real_##name args;                                                           \

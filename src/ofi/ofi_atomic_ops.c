@@ -108,7 +108,8 @@ static bool replace(void *at, void *old, void *new, size_t size)
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
-/* Buffers need not be aligned: values are copied. */
+/* Buffers need not be aligned: values are copied. The cases are statements. */
+/* NOLINTBEGIN(bugprone-macro-parentheses) */
 #define DEFINE(name, T, CASES)                                                                     \
 	static T one_##name(unsigned int op, T t, T a, T c)                                        \
 	{                                                                                          \
@@ -138,6 +139,7 @@ static bool replace(void *at, void *old, void *new, size_t size)
 				memcpy(result + at, &t, sizeof(T));                                \
 		}                                                                                  \
 	}
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 #define INT_CASES(T)     COMMON_CASES(T, INT_SUM, INT_PROD) ORDER_CASES BIT_CASES(T)
 #define REAL_CASES(T)    COMMON_CASES(T, REAL_SUM, REAL_PROD) ORDER_CASES

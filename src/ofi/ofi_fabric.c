@@ -74,7 +74,7 @@ int ofi_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric, voi
 {
 	struct ofi_fabric *f;
 
-	if (attr->name && strcmp(attr->name, OFI_NAME)) {
+	if (attr->name && strcmp(attr->name, OFI_NAME) != 0) {
 		OFI_INFO(FABRIC, "fabric %s is not ours\n", attr->name);
 		return -FI_ENODATA;
 	}

@@ -170,7 +170,7 @@ int ofi_check_info(uint32_t version, const struct fi_info *hints)
 	if (hints->addr_format != FI_FORMAT_UNSPEC)
 		REFUSE("address format %u is not ours\n", hints->addr_format);
 	if (hints->fabric_attr && hints->fabric_attr->name &&
-	    strcmp(hints->fabric_attr->name, OFI_NAME))
+	    strcmp(hints->fabric_attr->name, OFI_NAME) != 0)
 		REFUSE("fabric %s is not ours\n", hints->fabric_attr->name);
 	if (hints->tx_attr)
 		err = check_tx(hints->tx_attr, caps);

@@ -130,6 +130,8 @@ static void read_tunables(void)
 	ofi_wait_defaults(&ofi_conf.wait, local_ranks(), cores > 0 ? (uint32_t)cores : 1);
 }
 
+FI_EXT_INI; /* libfabric looks for it by name, and declares it nowhere */
+
 FI_EXT_INI
 {
 	const struct util_tunable *t;

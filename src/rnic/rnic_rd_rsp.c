@@ -431,9 +431,11 @@ static bool place_send(struct rnic_rd_peer *peer, const struct rnic_rd_event *ev
 
 	if (!h)
 		return false;
-	if (!h->spent && scatter(peer, &h->wqe, seg, payload, len, &status))
-		return true;
-	hold_spend(peer, h, ev, status);
+	if (!h->spent) {
+		if (scatter(peer, &h->wqe, seg, payload, len, &status))
+			return true;
+		hold_spend(peer, h, ev, status);
+	}
 	refuse(peer, ev->psn,
 	       h->status == IBV_WC_LOC_LEN_ERR ? WIRE_RD_INVALID : WIRE_RD_OPERATION);
 	drop_spent(peer);

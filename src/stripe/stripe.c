@@ -32,7 +32,7 @@ static struct quoted quote(const char *text)
 	size_t n = 1;
 
 	for (; *text && n < sizeof(q.text) - 5; text++)
-		q.text[n++] = *text >= ' ' && *text <= '~' ? *text : '?';
+		q.text[n++] = (char)(*text >= ' ' && *text <= '~' ? *text : '?');
 	snprintf(q.text + n, sizeof(q.text) - n, "%s'", *text ? "..." : "");
 	return q;
 }
@@ -112,7 +112,7 @@ int stripe_parse(struct stripe_conf *c, const char *text, char *why, size_t why_
 
 	for (size_t i = 0; i < POLICIES; i++) {
 		if (strlen(policies[i].policy->name) != name ||
-		    strncmp(text, policies[i].policy->name, name))
+		    strncmp(text, policies[i].policy->name, name) != 0)
 			continue;
 		if (!take_args(&got, policies[i].args, text + name))
 			return refuse(why, why_size,

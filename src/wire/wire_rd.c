@@ -282,13 +282,13 @@ static bool payload_fits(const struct wire_seg *seg, size_t len)
 		return is_whole(seg) && len == WIRE_READ_REQ_LEN;
 	case WIRE_OP_ATOMIC_REQ:
 		return is_whole(seg) && len == WIRE_ATOMIC_REQ_LEN;
+	case WIRE_OP_IMM:
+	case WIRE_OP_IMM_SE:
+		return is_whole(seg) && len == WIRE_IMM_LEN;
 	case WIRE_OP_ATOMIC_RESP:
 		return is_whole(seg) && len == WIRE_ATOMIC_RESP_LEN;
 	case WIRE_OP_TERMINATE:
 		return is_whole(seg) && len == WIRE_RD_ERROR_LEN;
-	case WIRE_OP_IMM:
-	case WIRE_OP_IMM_SE:
-		return is_whole(seg) && len == WIRE_IMM_LEN;
 	default:
 		return true;
 	}

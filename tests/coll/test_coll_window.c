@@ -43,7 +43,7 @@ static uint32_t *place_of(struct search *s, const struct world *w)
 {
 	uint32_t at = (uint32_t)coll_sum(1, w, sizeof(*w)) & ((1u << s->bits) - 1);
 
-	while (s->table[at] && memcmp(&s->seen[s->table[at] - 1], w, sizeof(*w)))
+	while (s->table[at] && memcmp(&s->seen[s->table[at] - 1], w, sizeof(*w)) != 0)
 		at = (at + 1) & ((1u << s->bits) - 1);
 	return &s->table[at];
 }

@@ -170,8 +170,9 @@ static const char *wrong(const char *text, uint64_t seed, uint32_t cuts, bool le
 		free(net);
 	} else {
 		fabric_pgft_print(&t.pgft, got);
-		if (strcmp(got, text) || t.n_nodes_gone || t.n_cables_gone != p.t.n_cables_gone ||
-		    d.count > p.t.n_cables_gone + x.edges || d.count < x.edges + (cuts > 0))
+		if (strcmp(got, text) != 0 || t.n_nodes_gone ||
+		    t.n_cables_gone != p.t.n_cables_gone || d.count > p.t.n_cables_gone + x.edges ||
+		    d.count < x.edges + (cuts > 0))
 			snprintf(result, sizeof(result), "%s, %u defects: %s", got, d.count,
 				 d.count ? d.text[d.kept - 1] : "");
 		else

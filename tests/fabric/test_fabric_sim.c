@@ -85,7 +85,7 @@ static void test_parts(void **state)
 	assert_non_null(r.busy_ps);
 	assert_int_equal(list_try(l, &w, &fabric_sim_paper, &r, (char[256]){0}), 0);
 	for (uint32_t p = 0; p < 4; p++)
-		assert_near(mbs(1000000, l->ps[0][0][p]), 3250 / 4, .01);
+		assert_near(mbs(1000000, l->ps[0][0][p]), 3250 / 4., .01);
 	/* Up-going cables of the first leaf: each address its own. */
 	for (uint32_t c = 8; c < 12; c++)
 		used += r.busy_ps[fabric_link(c, true)] == 250 * UINT64_C(1000000);

@@ -4,7 +4,7 @@
 /* Item 1: hosts left out at random, routes by their numbers. */
 static void test_random_parts(void **state)
 {
-	static const struct {
+	const struct {
 		const char *tuple;
 		uint32_t out;
 	} cases[] = {{table3[0], 24}, {table3[1], 36}};

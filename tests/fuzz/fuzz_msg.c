@@ -23,6 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	HOLDS(msg_wire_encode(&p, out) == body);
 	if (body == size) {
 		HOLDS(!msg_wire_decode(&q, out, body, &again) && again == body);
+		/* One function has made both, and what lies between members too. */
+		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 		HOLDS(!memcmp(&p, &q, sizeof(p)));
 	}
 	return 0;

@@ -69,7 +69,7 @@ static void wait_for(int fd, const char *word)
 {
 	char line[64];
 
-	if (!line_get(fd, line, sizeof(line), PATIENCE_MS) || strcmp(line, word))
+	if (!line_get(fd, line, sizeof(line), PATIENCE_MS) || strcmp(line, word) != 0)
 		die("the receiver does not say '%s'", word);
 }
 
@@ -230,7 +230,7 @@ int main(int argc, char **argv)
 		die("%s", usage);
 	if (argc == 1 && !strcmp(argv[0], "recv"))
 		return flow_recv(&o);
-	if (argc != 2 || strcmp(argv[0], "send"))
+	if (argc != 2 || strcmp(argv[0], "send") != 0)
 		die("%s", usage);
 	o.host = argv[1];
 	return flow_send(&o);

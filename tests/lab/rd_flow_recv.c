@@ -128,7 +128,7 @@ static void take_connection(struct receiver *r)
 	if (fd < 0 || !line_get(fd, line, sizeof(line), 5000) ||
 	    sscanf(line, "%7s %n", kind, &skip) != 1)
 		die("somebody connected and said nothing");
-	if (strcmp(kind, "data"))
+	if (strcmp(kind, "data") != 0)
 		new_flow(r, fd, kind, line + skip);
 	else if (sscanf(line + skip, "%d", &number) == 1 && number >= 0 && number < r->n_flows)
 		r->flow[number].data = fd;

@@ -338,7 +338,7 @@ static void finish(void)
 	char line[64];
 
 	line_put(m.ctl, "bye");
-	if (!line_get(m.ctl, line, sizeof(line), 20000) || strcmp(line, "bye"))
+	if (!line_get(m.ctl, line, sizeof(line), 20000) || strcmp(line, "bye") != 0)
 		die("the other side does not say good-bye");
 	for (int i = 0; i < WAYS; i++)
 		ibv_destroy_ah(m.way[i]);

@@ -51,7 +51,7 @@ static void check_message(struct receiver *r, const struct ibv_wc *wc)
 	if (wc->byte_len != len)
 		die("message %u has %u bytes instead of %u", i, wc->byte_len, len);
 	paths_fill(r->seed, i, right, len);
-	if (memcmp(buf, right, len))
+	if (memcmp(buf, right, len) != 0)
 		die("message %u has wrong bytes", i);
 	rd_recv(&r->n, wc->wr_id, (size_t)wc->wr_id * PATHS_SIZE_MAX, PATHS_SIZE_MAX);
 }
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 		die("%s", usage);
 	if (argc == 1 && !strcmp(argv[0], "recv"))
 		return paths_recv(&o);
-	if (argc != 2 || strcmp(argv[0], "send"))
+	if (argc != 2 || strcmp(argv[0], "send") != 0)
 		die("%s", usage);
 	o.host = argv[1];
 	return paths_send(&o);

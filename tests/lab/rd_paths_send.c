@@ -242,7 +242,7 @@ int paths_send(const struct paths_opts *o)
 	stream();
 	report((double)(util_now_ns() - begin) / 1e9);
 	line_put(s.ctl, "done %u", s.posted);
-	if (!line_get(s.ctl, line, sizeof(line), PATIENCE_MS) || strcmp(line, "bye"))
+	if (!line_get(s.ctl, line, sizeof(line), PATIENCE_MS) || strcmp(line, "bye") != 0)
 		die("the receiver has not got everything");
 	for (uint32_t i = 0; i < s.n_ways; i++)
 		ibv_destroy_ah(s.way[i].ah);

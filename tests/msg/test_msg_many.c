@@ -332,13 +332,13 @@ static void test_last_words(void **state)
 	(void)state;
 	pair_open(&p, false, 0);
 	exchange(&p, 1, 10);
-	for (uint8_t i = 0; i < N; i++) {
+	for (unsigned int i = 0; i < N; i++) {
 		fill(tx, sizeof(tx), i);
 		send = send_op(p.peer[0], 2, tx, sizeof(tx));
 		CHECK(!msg_send(p.ep[0], &send.msg));
 	}
 	msg_ep_close(p.ep[0]);
-	for (uint8_t i = 0; i < N; i++) {
+	for (unsigned int i = 0; i < N; i++) {
 		recv[i] = recv_op(p.peer[1], 2, rx[i], sizeof(rx[i]));
 		CHECK(!msg_post_recv(p.ep[1], &recv[i].msg));
 	}
@@ -348,7 +348,7 @@ static void test_last_words(void **state)
 		for (n = 0; n < N && recv[n].done; n++)
 			;
 	}
-	for (uint8_t i = 0; i < N; i++)
+	for (unsigned int i = 0; i < N; i++)
 		check_filled(rx[i], sizeof(rx[i]), i);
 	msg_ep_close(p.ep[1]);
 	msg_dev_close(p.dev);

@@ -64,8 +64,8 @@ static void test_round(void **state)
 	(void)state;
 	util_rand_seed(&r, 1);
 	for (int round = 0; round < 2000; round++)
-		for (uint8_t type = MSG_EAGER; type <= MSG_TYPE_LAST; type++) {
-			struct msg_pkt p = any(&r, type), q;
+		for (unsigned int type = MSG_EAGER; type <= MSG_TYPE_LAST; type++) {
+			struct msg_pkt p = any(&r, (uint8_t)type), q;
 			uint8_t buf[MSG_WIRE_MAX + 200] = {0};
 			size_t body, len = msg_wire_encode(&p, buf);
 

@@ -526,7 +526,7 @@ static void test_random(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 100; i++) {
-		print_message("seed %llu\n", (unsigned long long)(seed + i));
+		print_message("seed %llu\n", (unsigned long long)seed + i);
 		run(seed + i);
 	}
 }

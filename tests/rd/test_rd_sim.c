@@ -144,7 +144,7 @@ static double share_two(uint64_t seed, uint64_t rate, uint32_t packet)
 	b = used(sim_rd_bytes(&f[1], 5 * SEC, 25 * SEC), rate, 20 * SEC);
 	printf("share: %3llu Mbit/s, %u: %.3f and %.3f, the latecomer has %.3f; timeouts %llu\n",
 	       (unsigned long long)(rate / MBIT), packet, a, b, b / (a + b),
-	       (unsigned long long)(sim_rd_timeouts(&f[0]) + sim_rd_timeouts(&f[1])));
+	       (unsigned long long)sim_rd_timeouts(&f[0]) + sim_rd_timeouts(&f[1]));
 	assert_least(a + b, 0.99);
 	assert_least(b / (a + b), 0.37);
 	assert_most(b / (a + b), 0.63);

@@ -313,7 +313,7 @@ static bool middle_send(struct way *w, int sock, struct util_rand *r, enum ibv_w
 	CHECK(wait_wc(e->scq, &wc, RIG_WAIT));
 	if (wc.status)
 		CHECK_EQ(wc.status, IBV_WC_LOC_PROT_ERR);
-	rig_say(sock, wc.status ? 'F' : op == IBV_WR_SEND ? 'S' : 'W');
+	rig_say(sock, (char)(wc.status ? 'F' : op == IBV_WR_SEND ? 'S' : 'W'));
 	rig_hear(sock, 'D');
 	return !wc.status;
 }

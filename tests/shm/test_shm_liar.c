@@ -114,7 +114,7 @@ static void tell(int sock, const struct lie *lie, uint64_t from, uint64_t to, ui
 			    .from = from,
 			    .to = lie->to ? lie->to : to,
 			    .ring = lie->ring ? lie->ring : RIG_RING};
-	int fds[4], n = 0;
+	int fds[4], n = 0, len = (int)sizeof(m) + lie->len;
 
 	memcpy(buf, &m, sizeof(m));
 	while (n < 4 && lie->fds[n] != NONE) {
@@ -122,7 +122,7 @@ static void tell(int sock, const struct lie *lie, uint64_t from, uint64_t to, ui
 		assert_true(fds[n] >= 0);
 		n++;
 	}
-	rig_raw_send(sock, buf, (size_t)((int)sizeof(m) + lie->len), fds, n);
+	rig_raw_send(sock, buf, (size_t)len, fds, n);
 	while (n > 0)
 		close(fds[--n]);
 }

@@ -137,7 +137,7 @@ static bool talk_receive(struct talk *t)
 	int ret;
 
 	while ((ret = shm_ring_peek(&t->link->rx, (const void **)&rec, &len)) == 1) {
-		if (len != talk_len(&t->other_lens) || memcmp(rec, &t->got, 4) ||
+		if (len != talk_len(&t->other_lens) || memcmp(rec, &t->got, 4) != 0 ||
 		    (len > 4 && rec[len - 1] != (t->got & 0xff)))
 			_exit(20);
 		shm_ring_release(&t->link->rx);

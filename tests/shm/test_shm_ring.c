@@ -426,6 +426,7 @@ static void test_hostile(void **state)
 	}
 	atomic_store(&h.stop, true);
 	pthread_join(t, NULL);
+	(void)sink;
 	print_message("%llu records taken, broken %llu times\n", (unsigned long long)taken,
 		      (unsigned long long)broken);
 	assert_true(taken > 0 && broken > 0);

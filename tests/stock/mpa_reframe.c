@@ -175,7 +175,7 @@ static void cut(struct stream *s)
 		if (!s->started) {
 			if (s->len < HANDSHAKE || s->len < HANDSHAKE + (size_t)get16(s->buf + 18))
 				return;
-			if (memcmp(s->buf, "MPA ID Re", 9))
+			if (memcmp(s->buf, "MPA ID Re", 9) != 0)
 				die("a connection does not begin with MPA's handshake");
 			find(s->dst, s->dport, s->src, s->sport)->markers = s->buf[16] & 0x80;
 			s->started = true;
