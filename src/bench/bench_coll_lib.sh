@@ -167,11 +167,14 @@ from_raw() {
 		way = which == "own" ? "MIF " $5 : $8 == "own" ? "own" : $7
 		OFS = "\t"
 		print key, way, $9, value
-		if (what == "completion" && which == "all" && $8 == "own") print key, "bound", $9, $11
+		if (what == "completion" && which == "all") print key, way " bound", $9, $11
 		if (which == "all") print key, $8 == "own" ? "own beside " $7 : $7, $9, value >>pairs
 		if (what == "beyond" && $8 == "mpi" && $14 ~ /[0-9]/) print key, "at least " $7, $9, $14 >>pairs
 	}' "$raw" >"$rec"
 }
+
+# explain TEXT: what the targets below are.
+explain() { echo "# wanted: $1"; }
 
 # beside KEY WAY LIMIT: a target, against the MPI's own in the same processes.
 beside() { rec=$rec.pairs target "$1" "$2" "<=" "$3" "own beside $2"; }
@@ -180,6 +183,8 @@ beside() { rec=$rec.pairs target "$1" "$2" "<=" "$3" "own beside $2"; }
 # that the calls, compared one by one, do not show a difference.
 never_slower() {
 	local key
+	grep -q $'\tauto\t' "$rec.pairs" || return 0
+	explain "auto never slower than the MPI's own in the same processes, but for noise"
 	while read -r key; do
 		chance='at least auto' beside "$key" auto $NOISE
 	done < <(awk -F'\t' '$2 == "auto" && !seen[$1]++ { print $1 }' "$rec.pairs")

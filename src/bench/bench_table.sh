@@ -131,8 +131,10 @@ judge() {
 	}'
 }
 
-# write_json: SERIES-PART.json, with what was recorded and the targets.
+# write_json: SERIES-PART.json, with what was recorded and the targets, which are counted.
 write_json() {
+	met=$((met + $(grep -c '"pass": true' "$tmp/targets")))
+	missed=$((missed + $(grep -c '"pass": false' "$tmp/targets")))
 	awk "$stats"'{ take() }
 	END {
 		printf "{\"program\": \"%s.sh\", \"command\": \"%s\", \"unit\": \"%s\",\n", bench, part, unit
@@ -157,6 +159,12 @@ write_json() {
 	}' bench="$bench" part="$part" unit="$unit" facts="$facts" varies="$varies" busy="$busy" \
 		targets="$tmp/targets" "$rec" >"$out/$series-$part.json"
 }
+
+# verdicts: how many targets were met, of all parts of this run.
+verdicts() {
+	[ $((met + missed)) -eq 0 ] || echo "# $met of $((met + missed)) targets were met"
+}
+met=0 missed=0
 
 # bars [LIMIT]: a picture of the table, one group for each key; LIMIT is drawn as a line.
 bars() {

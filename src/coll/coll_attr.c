@@ -108,7 +108,8 @@ void coll_comm_close(void)
 		coll_net_close();
 }
 
-/* MPI_Finalize deletes the attributes of MPI_COMM_SELF before anything else. */
+/* MPI_Finalize deletes the attributes of MPI_COMM_SELF before anything else, the last one first.
+ * Ours is the first (coll_comm_start), so the program's own can still use collectives. */
 static int delete_self(MPI_Comm comm, int key, void *value, void *extra)
 {
 	(void)comm;
@@ -129,7 +130,7 @@ static void in_child(void)
  * such a program ends before it begins. May be called before MPI_Init. */
 __attribute__((constructor)) static void check_mpi(void)
 {
-	char text[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
+	static char text[1 << 16]; /* the other MPI's may be longer than ours says that it is */
 	int len;
 	bool open;
 
@@ -173,6 +174,12 @@ static void start(void)
 	atomic_store(&ready, true);
 }
 
+void coll_comm_start(void)
+{
+	if (!coll_env()->choice.off)
+		pthread_once(&once, start);
+}
+
 /* The attribute, if there can be one: not before MPI_Init, which programs that have only sessions
  * never call; there is no MPI_COMM_SELF then, with which everything ends. */
 static bool can_have(MPI_Comm comm)
@@ -185,7 +192,7 @@ static bool can_have(MPI_Comm comm)
 		return true;
 	if (PMPI_Initialized(&initialized) || !initialized)
 		return false;
-	pthread_once(&once, start);
+	coll_comm_start(); /* of a program whose MPI_Init we have not seen */
 	return atomic_load(&ready);
 }
 

@@ -16,6 +16,7 @@ enum {
 
 #define FAR   8.0  /* times the best that is predicted: not tried. Predictions are rough */
 #define NEAR  2.0  /* times the best that was measured: tried again */
+#define OUT   64.0 /* likewise, after LONGEST: five calls of it cost one percent of these */
 #define SHORT 3e6  /* ns of the best that was measured: tried again at once */
 #define NOISE 0.9  /* of what is used now: better than that, and it is left */
 #define WHOLE 1.25 /* times what was measured: as much the whole time can make of it */
@@ -57,18 +58,17 @@ static void plan(struct coll_chooser *c)
 	uint32_t n, period = c->tries < COLL_TRIES ? LONG_PERIOD : PERIOD;
 	bool far;
 
-	/* Where nothing is near, what is further away is looked at again, but very seldom: arrivals
-	 * may have changed. */
 	c->reach = NEAR;
-	n = how_many_to_try(c);
-	far = n < 2;
-	if (far) {
-		c->reach = FAR;
-		n = how_many_to_try(c);
+	far = how_many_to_try(c) < 2;
+	if (far)
 		period = LONGEST;
-	}
 	for (uint32_t i = AT_ONCE; i < c->agreed && period < LONGEST; i++)
 		period *= 4;
+	/* What is further away is looked at again, but very seldom: arrivals may have changed, or
+	 * its first tries have met something that is over. */
+	if (period >= LONGEST)
+		c->reach = OUT;
+	n = how_many_to_try(c);
 	c->calls = 0;
 	/* With one way only there is nothing to find out. */
 	c->trying = n > 1 ? n * c->tries : 0;
@@ -299,6 +299,7 @@ static void learn(double *known, double now, uint32_t times)
 
 void coll_chooser_agree(struct coll_chooser *c, const struct coll_times *times)
 {
+	double near = NEAR * best_of(c, true);
 	enum coll_variant best;
 
 	for (int v = 0; v < COLL_VARIANTS; v++) {
@@ -306,12 +307,15 @@ void coll_chooser_agree(struct coll_chooser *c, const struct coll_times *times)
 		double ns = times->ns[v], whole = times->whole[v];
 
 		w->count = 0;
-		/* 0: it was not tried. */
-		if (!w->candidate || ns == 0 || !isfinite(ns))
+		/* 0: it was not tried. Less: clocks were not compared well enough, or are not
+		 * equally fast. */
+		if (!w->candidate || !(ns > 0) || !isfinite(ns))
 			continue;
+		if (w->agreed > near)
+			w->times = 0; /* what is known is from long ago */
 		if (w->times < MEMORY)
 			w->times++;
-		learn(&w->agreed, fmax(ns, 1), w->times);
+		learn(&w->agreed, ns, w->times);
 		learn(&w->whole, whole > 0 && isfinite(whole) ? whole : 0, w->times);
 	}
 	best = fastest(c);

@@ -126,6 +126,8 @@ int coll_comm_error(MPI_Comm comm, int err);
 /* Whether an earlier call has failed, here or elsewhere: nothing can be done any more, by the MPI
  * neither, which might wait for ever for who is gone. */
 bool coll_comm_broken(struct coll_comm *c);
+/* After MPI's beginning, before the program can do anything that ends with it. */
+void coll_comm_start(void);
 /* At the beginning of MPI's end. */
 void coll_comm_end_all(void);
 /* After it, when all ranks have come there. Until then who still waits for somebody may ask whether

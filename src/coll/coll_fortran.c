@@ -5,10 +5,9 @@
  * that the module mpi_f08 calls. Addresses stand for MPI_IN_PLACE and MPI_BOTTOM there.
  */
 #include <mpi.h>
+#include <stddef.h>
 
 #ifdef OPEN_MPI
-
-#include <stddef.h>
 
 _Static_assert(sizeof(MPI_Fint) == sizeof(int), "counts are passed on as they are");
 
@@ -124,6 +123,22 @@ NAMES(reduce_scatter_block, REDUCE_SCATTER_BLOCK,
 		*ierr = ret;
 }
 
+NAMES(init, INIT, (MPI_Fint * ierr))
+{
+	int ret = MPI_Init(NULL, NULL);
+
+	if (ierr)
+		*ierr = ret;
+}
+
+NAMES(init_thread, INIT_THREAD, (MPI_Fint * required, MPI_Fint *provided, MPI_Fint *ierr))
+{
+	int ret = MPI_Init_thread(NULL, NULL, *required, provided);
+
+	if (ierr)
+		*ierr = ret;
+}
+
 NAMES(finalize, FINALIZE, (MPI_Fint * ierr))
 {
 	int ret = MPI_Finalize();
@@ -134,11 +149,39 @@ NAMES(finalize, FINALIZE, (MPI_Fint * ierr))
 
 #else
 
-/* Its module mpi_f08 calls PMPI_ where there are no buffers. A communicator is its number there. */
-__attribute__((visibility("default"))) void mpi_barrier_f08_(const MPI_Fint *comm, MPI_Fint *ierr);
-void mpi_barrier_f08_(const MPI_Fint *comm, MPI_Fint *ierr)
+/* Its module mpi_f08 calls PMPI_ where there are no buffers. A communicator is its number
+ * there. */
+#define F08(name, args)                                                                            \
+	__attribute__((visibility("default"))) void mpi_##name##_f08_ args;                        \
+	void mpi_##name##_f08_ args
+
+F08(barrier, (const MPI_Fint *comm, MPI_Fint *ierr))
 {
 	int ret = MPI_Barrier(PMPI_Comm_f2c(*comm));
+
+	if (ierr)
+		*ierr = ret;
+}
+
+F08(init, (MPI_Fint * ierr))
+{
+	int ret = MPI_Init(NULL, NULL);
+
+	if (ierr)
+		*ierr = ret;
+}
+
+F08(init_thread, (const MPI_Fint *required, MPI_Fint *provided, MPI_Fint *ierr))
+{
+	int ret = MPI_Init_thread(NULL, NULL, *required, provided);
+
+	if (ierr)
+		*ierr = ret;
+}
+
+F08(finalize, (MPI_Fint * ierr))
+{
+	int ret = MPI_Finalize();
 
 	if (ierr)
 		*ierr = ret;

@@ -190,9 +190,10 @@ static void end_process(const struct coll_comm *c, const struct coll_inside *in,
 		       who, c->rank, c->size,
 		       op < COLL_OPS ? coll_op_names[op] : "the set-up of another communicator",
 		       (unsigned long long)((now - in->watch.since) / UTIL_NS_PER_S),
-		       op < COLL_OPS ? " With variants named in WEFT_COLL it gets an error instead "
-				       "(weft-coll(7))."
-				     : "");
+		       op < COLL_OPS
+			       ? " Where a variant that is named in WEFT_COLL does it, it gets "
+				 "an error instead (weft-coll(7))."
+			       : "");
 	if (write(STDERR_FILENO, text, (size_t)len) < 0)
 		_exit(1);
 	/* Somebody may have the lock, and never give it back. */

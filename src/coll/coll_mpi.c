@@ -19,6 +19,24 @@ EXPORT int MPI_Barrier(MPI_Comm comm)
 	return coll_barrier(comm, &ret) ? ret : PMPI_Barrier(comm);
 }
 
+EXPORT int MPI_Init(int *argc, char ***argv)
+{
+	int ret = PMPI_Init(argc, argv);
+
+	if (!ret)
+		coll_comm_start();
+	return ret;
+}
+
+EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+	int ret = PMPI_Init_thread(argc, argv, required, provided);
+
+	if (!ret)
+		coll_comm_start();
+	return ret;
+}
+
 /* Communicators have ended in it. */
 EXPORT int MPI_Finalize(void)
 {

@@ -467,8 +467,12 @@ bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *jo
 
 static void say_way(const char *name, const struct coll_tried *w)
 {
-	fprintf(stderr, "; %s predicted %.1f, measured %.1f", name, w->predicted / 1e3,
-		w->agreed / 1e3);
+	fprintf(stderr, "; %s predicted %.1f us, ", name, w->predicted / 1e3);
+	if (w->agreed == 0) {
+		fprintf(stderr, "not measured");
+		return;
+	}
+	fprintf(stderr, "measured %.1f", w->agreed / 1e3);
 	if (w->whole > 0)
 		fprintf(stderr, " of %.1f", w->whole / 1e3);
 	fprintf(stderr, " us");
@@ -493,7 +497,7 @@ static void say_chooser(uint32_t row, uint32_t class, const struct coll_chooser 
 
 static void say_dissem(const struct coll_plan *p)
 {
-	if (!p->dissem.ranks)
+	if (!p->dissem.ranks || !p->dissem.rounds)
 		return;
 	fprintf(stderr, "; barrier %u ways in %u rounds", p->dissem.ways, p->dissem.rounds);
 	for (uint32_t i = 0; i < p->tried.count; i++)
@@ -510,14 +514,16 @@ void coll_plan_say(const struct coll_comm *c)
 
 	if (!p)
 		return;
-	fprintf(stderr,
-		"weft-coll:   a message %.2f us, its way %.2f us, %.3f ns a byte; copying %.3f, "
-		"adding %.3f ns a byte; %u cores",
-		p->cost.o / 1e3, p->cost.L / 1e3, p->cost.G, p->cost.copy, p->cost.add,
+	fprintf(stderr, "weft-coll:   ");
+	if (c->hosts > 1)
+		fprintf(stderr, "a message %.2f us, its way %.2f us, %.3f ns a byte; ",
+			p->cost.o / 1e3, p->cost.L / 1e3, p->cost.G);
+	fprintf(stderr, "copying %.3f, adding %.3f ns a byte; %u cores", p->cost.copy, p->cost.add,
 		p->cost.cores);
 	say_dissem(p);
-	fprintf(stderr, "; tree of %u levels; arrivals %.1f us apart\n", p->levels,
-		p->spread / 1e3);
+	if (c->hosts > 1)
+		fprintf(stderr, "; tree of %u levels", p->levels);
+	fprintf(stderr, "; arrivals %.1f us apart\n", p->spread / 1e3);
 	for (uint32_t row = 0; row < COLL_ROWS; row++)
 		for (uint32_t class = 0; class < COLL_CLASSES; class ++)
 			if (p->used[row][class])

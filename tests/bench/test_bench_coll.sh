@@ -21,9 +21,9 @@ refuses Usage: -Z
 
 # quick PART...: the exit status is that of a build with or without the library.
 if [ -e "$BUILD/lib/libweft-coll.openmpi.so" ]; then
-	expected=0 columns='["auto", "bound", "own"]'
+	expected=0 columns='["auto", "auto bound", "own", "own bound"]'
 else
-	expected=1 columns='["bound", "own"]'
+	expected=1 columns='["own", "own bound"]'
 fi
 quick() {
 	timeout 170 "$script" -q -r 1 -m openmpi -l host -o "$tmp" "$@" >"$tmp/table" 2>"$tmp/err"

@@ -1,7 +1,9 @@
 /* Communicators that are freed, and those that are not, at the end: ranks of one have others in
- * different places of their tables, and must not wait for each other in these orders. Types that
- * are seldom seen. And, with
- * coll_noshm.so, those for which there is no shared memory: the MPI has them. */
+ * different places of their tables, and must not wait for each other in these orders. What a
+ * program does in MPI_Finalize. Types that are seldom seen. And, with coll_noshm.so, those for
+ * which there is no shared memory: the MPI has them. */
+#include <stdio.h>
+
 #include "mpi_test.h"
 
 static void alltoall(MPI_Comm comm)
@@ -76,9 +78,42 @@ static void nothing_of_much(void)
 	mt_free(none);
 }
 
+/* In MPI_Finalize, which deletes what is attached to MPI_COMM_SELF, the last first. */
+static int last_of_all(MPI_Comm comm, int key, void *value, void *extra)
+{
+	int mine = mt.rank + 1, sum = 0;
+
+	(void)comm;
+	(void)key;
+	(void)value;
+	(void)extra;
+	MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (sum != mt.size * (mt.size + 1) / 2) {
+		fprintf(stderr, "rank %d has %d in MPI_Finalize\n", mt.rank, sum);
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	}
+	return MPI_SUCCESS;
+}
+
+/* Some attach it before their first collective, others after it: what the library has there must be
+ * the last to go on all ranks. */
+static void attached(void)
+{
+	int key;
+
+	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, last_of_all, &key, NULL);
+	if (mt.rank % 2)
+		MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+	alltoall(MPI_COMM_WORLD);
+	if (mt.rank % 2 == 0)
+		MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	mt_init(argc, argv, 1, MPI_THREAD_SINGLE);
+	mt_part("attached", attached);
 	mt_part("by precision", by_precision);
 	mt_part("nothing of much", nothing_of_much);
 	mt_part("unlike", unlike);

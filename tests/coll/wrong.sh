@@ -1,5 +1,6 @@
 #!/bin/bash
-# coll_check finds what is wrong, names the case, and the case can be repeated by itself.
+# coll_check finds what is wrong, names the case, and the case can be repeated by itself. The library of
+# the other MPI says so.
 # shellcheck source=tests/lab/lib.sh
 . "$SOURCE/tests/lab/lib.sh"
 dir=$BUILD/tests/coll/openmpi
@@ -31,4 +32,18 @@ check_has "$out" "before the last one came"
 wrong none alltoallv
 check_code 0
 check_has "$out" " checks, 0 failures"
+
+# Before anything has happened, every time.
+other() {
+	for _ in 1 2 3 4 5; do
+		run timeout -k 5 30 env LD_PRELOAD="$BUILD/lib/libweft-coll.$1.so" "$BUILD/tests/coll/$2/fft" -c S
+		check_code 1
+		check_has "$err" "this is libweft-coll.$1.so, and the program runs on "
+		check_has "$err" ": preload libweft-coll.$2.so instead"
+	done
+}
+if [ -e "$BUILD/lib/libweft-coll.openmpi.so" ] && [ -e "$BUILD/lib/libweft-coll.mpich.so" ]; then
+	other openmpi mpich
+	other mpich openmpi
+fi
 finish
