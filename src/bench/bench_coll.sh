@@ -2,7 +2,7 @@
 # Collectives whose processes arrive at different times, by libweft-coll and by the MPI's own: figures 1
 # to 4 and table 1 of Qian and Afsahi, Process Arrival Pattern and Shared Memory Aware Alltoall on
 # InfiniBand; and sums on a fat tree. Both are measured in turn within each process, call by call, with
-# the same arrivals (weft-mpi-perf arrival --own); ways to do it take turns, run by run. Tables, with the
+# the same delays (weft-mpi-perf arrival --own); ways to do it take turns, run by run. Tables, with the
 # targets as PASS or MISS; JSON and, where gnuplot is installed, SVG. Labs that it makes it also takes
 # down; every run has a time limit.
 set -uo pipefail

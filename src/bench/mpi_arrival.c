@@ -16,7 +16,7 @@
  *
  * MPI_Bcast waits for nobody but the root: its bound is how much later than oneself the root came.
  *
- * With --own each call is made twice, one after the other, with the same arrivals: by its MPI_
+ * With --own each call is made twice, one after the other, with the same delays: by its MPI_
  * name, which an interposer answers to, and by its PMPI_ name, which is the MPI's own. What is
  * beyond the bound is then compared pair by pair, with an interval (bench_compare). All that this
  * file needs for itself goes by PMPI_ names, and so is the same with and without interposer. Before
@@ -181,7 +181,7 @@ static void draw_delays(const struct mp *mp, const struct arrival *x, int mif, u
 		late[1] = fmax(late[1], delay(mp, x, mif, r, draw));
 }
 
-/* With the same arrivals for all; who goes first changes. */
+/* The same are late for all; who goes first changes. */
 static void calls(struct mp *mp, struct arrival *x, size_t size, int mif, int i)
 {
 	double late[2];

@@ -19,7 +19,9 @@ enum {
 #define OUT   64.0 /* likewise, after LONGEST: five calls of it cost one percent of these */
 #define SHORT 3e6  /* ns of the best that was measured: tried again at once */
 #define NOISE 0.9  /* of what is used now: better than that, and it is left */
-#define WHOLE 1.25 /* times what was measured: as much the whole time can make of it */
+#define SURE  0.75 /* likewise, for the MPI's own */
+#define WHOLE 1.5  /* times the least whole time: beyond that, it counts, ... */
+#define MOST  1.25 /* ... as a factor of at most that */
 
 /* The shortest time, predicted or measured. */
 static double best_of(const struct coll_chooser *c, bool measured)
@@ -257,8 +259,8 @@ void coll_chooser_report(const struct coll_chooser *c, struct coll_times *times)
 
 /* What ways are compared by. The time after the last arrival forgives a way that keeps late ranks
  * from arriving, since those who wait in it take their cores; the whole time does not. But that is
- * mostly the wait for the last, whoever does the operation, and changes from call to call: so it
- * decides between ways that are close otherwise, and no more. */
+ * mostly the wait for the last, whoever does the operation, and changes from call to call: so only
+ * large differences count, between ways that are close otherwise. */
 static double score(const struct coll_chooser *c, enum coll_variant v)
 {
 	double least = INFINITY;
@@ -266,15 +268,16 @@ static double score(const struct coll_chooser *c, enum coll_variant v)
 	for (int k = 0; k < COLL_VARIANTS; k++)
 		if (c->way[k].whole > 0)
 			least = fmin(least, c->way[k].whole);
-	return c->way[v].agreed * fmax(1, fmin(c->way[v].whole / least, WHOLE));
+	return c->way[v].agreed * fmax(1, fmin(c->way[v].whole / least / WHOLE, MOST));
 }
 
 /* Whether a way is so much better than another that it is no accident. The MPI's own is what a
- * program would have without us: it is left only for what is better, and taken back for what is not
- * worse. */
+ * program would have without us: it is left only for what is better for sure, and taken back for
+ * what is hardly better. Among other ways it also takes a fifth longer than when it is used all the
+ * time, and ours take less. */
 static bool beats(const struct coll_chooser *c, enum coll_variant v, enum coll_variant other)
 {
-	double limit = v == COLL_MPI ? 1 : NOISE;
+	double limit = v == COLL_MPI ? 1 / NOISE : other == COLL_MPI ? SURE : NOISE;
 
 	return c->way[v].agreed > 0 && score(c, v) <= limit * score(c, other);
 }
