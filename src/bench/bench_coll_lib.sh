@@ -132,7 +132,7 @@ fft_once() {
 	local program=$BUILD/tests/coll/$2/fft way=$5 own=(--own) by seconds key="$1 $2 $3 $4"
 	[ -x "$program" ] || { say "no $program; build it first" && failed=1 && return; }
 	has_library "$2" || { way=own own=(); }
-	start $way alltoall "$1" "$2" "$3" "$program" -c "$4" -r "$(pick 5 1)" "${own[@]}" --csv || return
+	start $way alltoall "$1" "$2" "$3" "$program" -c "$4" -r "$(pick 15 1)" "${own[@]}" --csv || return
 	while IFS=, read -r by seconds _; do
 		case $by in
 		MPI_*) pair "$key" $way "$seconds" ;;

@@ -19,7 +19,7 @@ enum {
 #define OUT   64.0 /* likewise, after LONGEST: five calls of it cost one percent of these */
 #define SHORT 3e6  /* ns of the best that was measured: tried again at once */
 #define NOISE 0.9  /* of what is used now: better than that, and it is left */
-#define SURE  0.75 /* likewise, for the MPI's own */
+#define SURE  0.75 /* likewise, for the MPI's own, unless LONG */
 #define WHOLE 1.5  /* times the least whole time: beyond that, it counts, ... */
 #define MOST  1.25 /* ... as a factor of at most that */
 
@@ -274,10 +274,11 @@ static double score(const struct coll_chooser *c, enum coll_variant v)
 /* Whether a way is so much better than another that it is no accident. The MPI's own is what a
  * program would have without us: it is left only for what is better for sure, and taken back for
  * what is hardly better. Among other ways it also takes a fifth longer than when it is used all the
- * time, and ours take less. */
+ * time, and ours take less, which long messages hide. */
 static bool beats(const struct coll_chooser *c, enum coll_variant v, enum coll_variant other)
 {
-	double limit = v == COLL_MPI ? 1 / NOISE : other == COLL_MPI ? SURE : NOISE;
+	bool is_long = c->tries < COLL_TRIES;
+	double limit = v == COLL_MPI ? 1 / NOISE : other == COLL_MPI && !is_long ? SURE : NOISE;
 
 	return c->way[v].agreed > 0 && score(c, v) <= limit * score(c, other);
 }
