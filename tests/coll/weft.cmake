@@ -87,13 +87,13 @@ weft_coll_sizes(shm openmpi host 48 11 alltoall=shm_direct,${halving})
 weft_coll_sizes(pap_shm openmpi host 48 12 alltoall=pap_shm_direct,${tree})
 weft_coll_sizes(lab.pap_direct openmpi lab 23 7 alltoall=pap_direct,alltoallv=pap_direct,${halving})
 weft_coll_sizes(lab.pap_shm openmpi lab 24 7 alltoall=pap_shm_direct,${tree})
-# Its ranks spin: each of its own calls takes a second with so many.
 weft_coll_sizes(auto mpich host 48 47 auto)
-weft_coll_sizes(direct mpich host 17 5 alltoall=direct,alltoallv=direct,${halving})
-weft_coll_sizes(pap_direct mpich host 17 6 alltoall=pap_direct,alltoallv=pap_direct,${tree})
-weft_coll_sizes(shm mpich host 18 7 alltoall=shm_direct,${halving})
-weft_coll_sizes(pap_shm mpich host 18 8 alltoall=pap_shm_direct,${tree})
-weft_coll_sizes(lab.pap_shm mpich lab 9 4 alltoall=pap_shm_direct,${tree})
+# Its ranks spin while communicators are made, which takes a second with so many.
+weft_coll_sizes(direct mpich host 48 16 alltoall=direct,alltoallv=direct,${halving})
+weft_coll_sizes(pap_direct mpich host 48 15 alltoall=pap_direct,alltoallv=pap_direct,${tree})
+weft_coll_sizes(shm mpich host 48 22 alltoall=shm_direct,${halving})
+weft_coll_sizes(pap_shm mpich host 48 13 alltoall=pap_shm_direct,${tree})
+weft_coll_sizes(lab.pap_shm mpich lab 24 11 alltoall=pap_shm_direct,${tree})
 
 # Only calls whose results are known beforehand: with so many ranks, Open MPI 4.1's own MPI_Alltoall
 # (Bruck's algorithm) destroys memory if a datatype has gaps.
