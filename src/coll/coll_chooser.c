@@ -260,14 +260,17 @@ void coll_chooser_report(const struct coll_chooser *c, struct coll_times *times)
 /* What ways are compared by. The time after the last arrival forgives a way that keeps late ranks
  * from arriving, since those who wait in it take their cores; the whole time does not. But that is
  * mostly the wait for the last, whoever does the operation, and changes from call to call: so only
- * large differences count, between ways that are close otherwise. */
+ * large differences count, between ways that are close otherwise, and that were tried in the same
+ * weather. (What was not tried now is so far off that no such factor matters.) */
 static double score(const struct coll_chooser *c, enum coll_variant v)
 {
 	double least = INFINITY;
 
 	for (int k = 0; k < COLL_VARIANTS; k++)
-		if (c->way[k].whole > 0)
+		if (c->way[k].now && c->way[k].whole > 0)
 			least = fmin(least, c->way[k].whole);
+	if (!c->way[v].now)
+		return c->way[v].agreed;
 	return c->way[v].agreed * fmax(1, fmin(c->way[v].whole / least / WHOLE, MOST));
 }
 
@@ -295,6 +298,19 @@ static enum coll_variant fastest(const struct coll_chooser *c)
 	return best;
 }
 
+/* What is to be used, by what was measured. The MPI's own is what is in use before there is any. */
+static enum coll_variant choose(const struct coll_chooser *c)
+{
+	enum coll_variant best = fastest(c);
+	bool leaves_mpi = !c->agreed || c->best == COLL_MPI;
+
+	if (best != COLL_MPI && c->way[COLL_MPI].agreed > 0 &&
+	    (leaves_mpi ? !beats(c, best, COLL_MPI) : beats(c, COLL_MPI, best)))
+		best = COLL_MPI;
+	/* The first time nothing is in use yet that would be left. */
+	return !c->agreed || beats(c, best, c->best) ? best : c->best;
+}
+
 /* The mean of all, as long as they are few; later ones move it less. */
 static void learn(double *known, double now, uint32_t times)
 {
@@ -311,6 +327,7 @@ void coll_chooser_agree(struct coll_chooser *c, const struct coll_times *times)
 		double ns = times->ns[v], whole = times->whole[v];
 
 		w->count = 0;
+		w->now = false;
 		/* 0: it was not tried. Less: clocks were not compared well enough, or are not
 		 * equally fast. */
 		if (!w->candidate || !(ns > 0) || !isfinite(ns))
@@ -319,17 +336,13 @@ void coll_chooser_agree(struct coll_chooser *c, const struct coll_times *times)
 			w->times = 0; /* what is known is from long ago */
 		if (w->times < MEMORY)
 			w->times++;
+		w->now = true;
 		learn(&w->agreed, ns, w->times);
 		learn(&w->whole, whole > 0 && isfinite(whole) ? whole : 0, w->times);
 	}
-	best = fastest(c);
-	if (c->way[COLL_MPI].agreed > 0 && !beats(c, best, COLL_MPI))
-		best = COLL_MPI;
-	/* The first time nothing is in use yet that would be left. */
-	if (best != c->best && (!c->agreed || beats(c, best, c->best))) {
-		c->changed += c->agreed > 0;
-		c->best = best;
-	}
+	best = choose(c);
+	c->changed += c->agreed > 0 && best != c->best;
+	c->best = best;
 	c->agreed++;
 	plan(c);
 }

@@ -94,6 +94,7 @@ struct coll_tried {
 	double predicted;
 	double agreed; /* mean of all ranks, ns; 0: not yet */
 	double whole;
+	bool now;                         /* tried before all agreed the last time */
 	uint32_t times;                   /* that all have agreed on it, as far as they count */
 	struct coll_took own[COLL_TRIES]; /* this rank's, since all agreed last */
 	uint32_t count;

@@ -533,6 +533,59 @@ static void test_the_whole_time(void **state)
 	assert_int_equal(against_mpi(740, 0), COLL_PAP_DIRECT);
 }
 
+/* What was tried under other arrivals, and is not any more, is no measure. */
+static void test_the_whole_time_of_now(void **state)
+{
+	static const unsigned int ways =
+		1u << COLL_MPI | 1u << COLL_PAP_SHM_DIRECT | 1u << COLL_PAP_DIRECT;
+	struct coll_shape shape = {.ranks = 4, .hosts = 4, .per_host = 1};
+	struct coll_chooser c;
+
+	(void)state;
+	coll_chooser_init(&c, ways, &coll_cost_typical, &shape, COLL_ALLTOALL, 64);
+	for (uint32_t n = 0; n < 12; n++) {
+		bool late = n >= 3;
+		struct coll_times t = {{0}, {0}};
+
+		t.ns[COLL_MPI] = 100e3, t.whole[COLL_MPI] = late ? 50e6 : 110e3;
+		t.ns[COLL_PAP_SHM_DIRECT] = 80e3;
+		t.whole[COLL_PAP_SHM_DIRECT] = late ? 20e6 : 90e3;
+		if (!late)
+			t.ns[COLL_PAP_DIRECT] = t.whole[COLL_PAP_DIRECT] = 500e3;
+		coll_chooser_agree(&c, &t);
+		if (n < 3)
+			assert_int_equal(c.best, COLL_MPI);
+	}
+	assert_int_equal(c.best, COLL_PAP_SHM_DIRECT);
+}
+
+/* Of ours, the better one is used, also where it would not be enough to leave the MPI's own for; and
+ * that is taken back for what is not a tenth better. */
+static void test_ours_among_themselves(void **state)
+{
+	static const unsigned int ways =
+		1u << COLL_MPI | 1u << COLL_PAP_SHM_DIRECT | 1u << COLL_PAP_DIRECT;
+	struct coll_shape shape = {.ranks = 4, .hosts = 4, .per_host = 1};
+	struct coll_chooser c;
+	double ns[COLL_VARIANTS] = {0};
+
+	(void)state;
+	coll_chooser_init(&c, ways, &coll_cost_typical, &shape, COLL_ALLTOALL, 64);
+	ns[COLL_MPI] = 100e3, ns[COLL_PAP_SHM_DIRECT] = 70e3, ns[COLL_PAP_DIRECT] = 90e3;
+	agree(&c, ns);
+	assert_int_equal(c.best, COLL_PAP_SHM_DIRECT);
+	ns[COLL_PAP_SHM_DIRECT] = 98e3, ns[COLL_PAP_DIRECT] = 75e3;
+	for (int i = 0; i < 20; i++) {
+		agree(&c, ns);
+		assert_int_not_equal(c.best, COLL_MPI);
+	}
+	assert_int_equal(c.best, COLL_PAP_DIRECT);
+	ns[COLL_PAP_DIRECT] = 97e3;
+	for (int i = 0; i < 20; i++)
+		agree(&c, ns);
+	assert_int_equal(c.best, COLL_MPI);
+}
+
 /* The first round of the better of two ways was `first`; from then on it takes 40 and the MPI's own
  * 100. Returns how many calls it takes until it is used. */
 static int after_a_wrong_round(double first)
@@ -576,6 +629,8 @@ int main(void)
 		cmocka_unit_test(test_last_of_all),
 		cmocka_unit_test(test_wrong_clock),
 		cmocka_unit_test(test_the_whole_time),
+		cmocka_unit_test(test_the_whole_time_of_now),
+		cmocka_unit_test(test_ours_among_themselves),
 		cmocka_unit_test(test_wrong_once),
 		cmocka_unit_test(test_tries_again),
 		cmocka_unit_test(test_long_ones_are_tried_less),
