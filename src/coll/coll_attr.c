@@ -19,8 +19,23 @@ static atomic_bool ready;
 static bool ended;
 static bool forked; /* this is a child, and all of it is the parent's */
 
-/* The attribute of communicators that are left to the MPI. */
+/* The attribute of communicators that are left to the MPI, and of those that have had some calls,
+ * but not as many as it takes. */
 static struct coll_comm left_alone;
+static char had[COLL_AFTER_MAX + 1];
+
+/* How many calls it has had; -1: it is set up, or left alone. */
+static int calls_of(const void *value)
+{
+	uintptr_t n = (uintptr_t)value - (uintptr_t)had;
+
+	return n < sizeof(had) ? (int)n : -1;
+}
+
+static struct coll_comm *comm_of(void *value)
+{
+	return value == &left_alone || calls_of(value) >= 0 ? NULL : value;
+}
 
 static void say_stats(const struct coll_comm *c)
 {
@@ -57,12 +72,12 @@ static void say_stats(const struct coll_comm *c)
 
 static int delete_comm(MPI_Comm comm, int key, void *value, void *extra)
 {
-	struct coll_comm *c = value;
+	struct coll_comm *c = comm_of(value);
 
 	(void)comm;
 	(void)key;
 	(void)extra;
-	if (ended || c == &left_alone || forked)
+	if (ended || !c || forked)
 		return MPI_SUCCESS;
 	say_stats(c);
 	coll_unboot(c, false);
@@ -229,15 +244,15 @@ static void say_left(const struct coll_comm *c, int err)
 
 struct coll_comm *coll_comm_known(MPI_Comm comm)
 {
-	struct coll_comm *c;
+	void *value;
 	int found;
 
-	if (!can_have(comm) || PMPI_Comm_get_attr(comm, keyval, &c, &found) || !found ||
-	    c == &left_alone)
+	if (!can_have(comm) || PMPI_Comm_get_attr(comm, keyval, &value, &found) || !found)
 		return NULL;
-	return c;
+	return comm_of(value);
 }
 
+/* Returns NULL if it is left to the MPI. */
 static struct coll_comm *make(MPI_Comm comm)
 {
 	struct coll_comm *c = calloc(1, sizeof(*c)), *world = coll_comm_known(MPI_COMM_WORLD);
@@ -254,10 +269,19 @@ static struct coll_comm *make(MPI_Comm comm)
 	if (ret) {
 		say_left(c, ret);
 		coll_unboot(c, false);
-		c = &left_alone;
+		c = NULL;
 	}
-	PMPI_Comm_set_attr(comm, keyval, c);
+	PMPI_Comm_set_attr(comm, keyval, c ? c : &left_alone);
 	return c;
+}
+
+/* Ranks call the operations of a communicator in the same order, so all of them count alike. */
+static bool too_early(MPI_Comm comm, int calls)
+{
+	if (comm == MPI_COMM_WORLD || calls >= (int)coll_env()->after)
+		return false;
+	PMPI_Comm_set_attr(comm, keyval, &had[calls + 1]);
+	return true;
 }
 
 static bool eligible(MPI_Comm comm, int *size)
@@ -271,19 +295,19 @@ static bool eligible(MPI_Comm comm, int *size)
 struct coll_comm *coll_comm_of(MPI_Comm comm, bool (*wrong)(const void *args, int size),
 			       const void *args)
 {
-	struct coll_comm *c;
-	int found, size;
+	void *value;
+	int found, size, calls = 0;
 
-	if (!can_have(comm))
+	if (!can_have(comm) || PMPI_Comm_get_attr(comm, keyval, &value, &found))
 		return NULL;
-	if (PMPI_Comm_get_attr(comm, keyval, &c, &found))
+	if (found) {
+		calls = calls_of(value);
+		if (calls < 0)
+			return comm_of(value);
+	}
+	if (!eligible(comm, &size) || (wrong && wrong(args, size)) || too_early(comm, calls))
 		return NULL;
-	if (found || !eligible(comm, &size))
-		return found && c != &left_alone ? c : NULL;
-	if (wrong && wrong(args, size))
-		return NULL;
-	c = make(comm);
-	return c == &left_alone ? NULL : c;
+	return make(comm);
 }
 
 int coll_comm_error(MPI_Comm comm, int err)

@@ -17,6 +17,7 @@ enum {
 	TUNE_TOPOLOGY,
 	TUNE_PATIENCE,
 	TUNE_COMMS,
+	TUNE_AFTER,
 };
 
 static int check_choice(const char *text, uint64_t num, char *why, size_t why_len)
@@ -109,6 +110,14 @@ const struct util_tunable coll_tunables[] = {
 			.help = "How many communicators of a process are this library's at a time; "
 				"those that come later are left to the MPI. Each takes one more of "
 				"the MPI's, of which MPICH has 2,048, and memory."},
+	[TUNE_AFTER] = {.name = "WEFT_COLL_AFTER",
+			.type = UTIL_TUNE_UINT,
+			.def = "3",
+			.max = COLL_AFTER_MAX,
+			.help = "How many collective calls of a communicator, other than "
+				"MPI_COMM_WORLD, are left to the MPI before it is set up. That "
+				"takes as long as to make several, and many are freed before. The "
+				"same on all ranks."},
 	{0},
 };
 
@@ -129,6 +138,7 @@ static void read_all(void)
 	env.topology = util_tune_str(&coll_tunables[TUNE_TOPOLOGY]);
 	env.patience = util_tune_ns(&coll_tunables[TUNE_PATIENCE]);
 	env.comms = (unsigned int)util_tune_uint(&coll_tunables[TUNE_COMMS]);
+	env.after = (unsigned int)util_tune_uint(&coll_tunables[TUNE_AFTER]);
 	env.stats = util_tune_bool(&coll_tunables[TUNE_STATS]);
 }
 

@@ -11,6 +11,8 @@
 
 extern const struct util_tunable coll_tunables[];
 
+#define COLL_AFTER_MAX 255u
+
 struct coll_env {
 	struct coll_choice choice;
 	const char *provider;
@@ -21,6 +23,7 @@ struct coll_env {
 	bool fetch;           /* from the memory of other ranks of a host */
 	bool same_sums;       /* added in one order only */
 	unsigned int comms;   /* that may be there at a time */
+	unsigned int after;   /* so many calls they are set up */
 	bool stats;
 	uint64_t patience; /* ns, with the MPI's own after somebody was lost; 0: no end */
 };

@@ -26,18 +26,16 @@ static void *address(void *p)
 	return p;
 }
 
-/* NAMES(f, arguments): one function under all of its names. */
-#define NAMES(small, big, args)                                                                    \
+/* NAMES(f, arguments): one function under its names, as compilers on Linux spell them. Not the name
+ * as such, which some can be told to use: a library may have a C function mpi_init of its own. */
+#define NAMES(small, args)                                                                         \
 	EXPORT void ompi_##small##_f args;                                                         \
-	EXPORT void mpi_##small args __attribute__((alias("ompi_" #small "_f")));                  \
 	EXPORT void mpi_##small##_ args __attribute__((alias("ompi_" #small "_f")));               \
 	EXPORT void mpi_##small##__ args __attribute__((alias("ompi_" #small "_f")));              \
-	EXPORT void MPI_##big args __attribute__((alias("ompi_" #small "_f")));                    \
 	EXPORT void ompi_##small##_f args
 
-NAMES(alltoall, ALLTOALL,
-      (void *sendbuf, MPI_Fint *sendcount, MPI_Fint *sendtype, void *recvbuf, MPI_Fint *recvcount,
-       MPI_Fint *recvtype, MPI_Fint *comm, MPI_Fint *ierr))
+NAMES(alltoall, (void *sendbuf, MPI_Fint *sendcount, MPI_Fint *sendtype, void *recvbuf,
+		 MPI_Fint *recvcount, MPI_Fint *recvtype, MPI_Fint *comm, MPI_Fint *ierr))
 {
 	int ret = MPI_Alltoall(address(sendbuf), *sendcount, PMPI_Type_f2c(*sendtype),
 			       address(recvbuf), *recvcount, PMPI_Type_f2c(*recvtype),
@@ -47,7 +45,7 @@ NAMES(alltoall, ALLTOALL,
 		*ierr = ret;
 }
 
-NAMES(alltoallv, ALLTOALLV,
+NAMES(alltoallv,
       (void *sendbuf, MPI_Fint *sendcounts, MPI_Fint *sdispls, MPI_Fint *sendtype, void *recvbuf,
        MPI_Fint *recvcounts, MPI_Fint *rdispls, MPI_Fint *recvtype, MPI_Fint *comm, MPI_Fint *ierr))
 {
@@ -59,7 +57,7 @@ NAMES(alltoallv, ALLTOALLV,
 		*ierr = ret;
 }
 
-NAMES(barrier, BARRIER, (MPI_Fint * comm, MPI_Fint *ierr))
+NAMES(barrier, (MPI_Fint * comm, MPI_Fint *ierr))
 {
 	int ret = MPI_Barrier(PMPI_Comm_f2c(*comm));
 
@@ -67,7 +65,7 @@ NAMES(barrier, BARRIER, (MPI_Fint * comm, MPI_Fint *ierr))
 		*ierr = ret;
 }
 
-NAMES(bcast, BCAST,
+NAMES(bcast,
       (void *buf, MPI_Fint *count, MPI_Fint *type, MPI_Fint *root, MPI_Fint *comm, MPI_Fint *ierr))
 {
 	int ret =
@@ -77,9 +75,8 @@ NAMES(bcast, BCAST,
 		*ierr = ret;
 }
 
-NAMES(allgather, ALLGATHER,
-      (void *sendbuf, MPI_Fint *sendcount, MPI_Fint *sendtype, void *recvbuf, MPI_Fint *recvcount,
-       MPI_Fint *recvtype, MPI_Fint *comm, MPI_Fint *ierr))
+NAMES(allgather, (void *sendbuf, MPI_Fint *sendcount, MPI_Fint *sendtype, void *recvbuf,
+		  MPI_Fint *recvcount, MPI_Fint *recvtype, MPI_Fint *comm, MPI_Fint *ierr))
 {
 	int ret = MPI_Allgather(address(sendbuf), *sendcount, PMPI_Type_f2c(*sendtype),
 				address(recvbuf), *recvcount, PMPI_Type_f2c(*recvtype),
@@ -89,9 +86,8 @@ NAMES(allgather, ALLGATHER,
 		*ierr = ret;
 }
 
-NAMES(allreduce, ALLREDUCE,
-      (void *sendbuf, void *recvbuf, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
-       MPI_Fint *ierr))
+NAMES(allreduce, (void *sendbuf, void *recvbuf, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op,
+		  MPI_Fint *comm, MPI_Fint *ierr))
 {
 	int ret = MPI_Allreduce(address(sendbuf), address(recvbuf), *count, PMPI_Type_f2c(*type),
 				PMPI_Op_f2c(*op), PMPI_Comm_f2c(*comm));
@@ -100,9 +96,8 @@ NAMES(allreduce, ALLREDUCE,
 		*ierr = ret;
 }
 
-NAMES(reduce_scatter, REDUCE_SCATTER,
-      (void *sendbuf, void *recvbuf, MPI_Fint *counts, MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
-       MPI_Fint *ierr))
+NAMES(reduce_scatter, (void *sendbuf, void *recvbuf, MPI_Fint *counts, MPI_Fint *type, MPI_Fint *op,
+		       MPI_Fint *comm, MPI_Fint *ierr))
 {
 	int ret = MPI_Reduce_scatter(address(sendbuf), address(recvbuf), counts,
 				     PMPI_Type_f2c(*type), PMPI_Op_f2c(*op), PMPI_Comm_f2c(*comm));
@@ -111,9 +106,8 @@ NAMES(reduce_scatter, REDUCE_SCATTER,
 		*ierr = ret;
 }
 
-NAMES(reduce_scatter_block, REDUCE_SCATTER_BLOCK,
-      (void *sendbuf, void *recvbuf, MPI_Fint *count, MPI_Fint *type, MPI_Fint *op, MPI_Fint *comm,
-       MPI_Fint *ierr))
+NAMES(reduce_scatter_block, (void *sendbuf, void *recvbuf, MPI_Fint *count, MPI_Fint *type,
+			     MPI_Fint *op, MPI_Fint *comm, MPI_Fint *ierr))
 {
 	int ret = MPI_Reduce_scatter_block(address(sendbuf), address(recvbuf), *count,
 					   PMPI_Type_f2c(*type), PMPI_Op_f2c(*op),
@@ -123,7 +117,7 @@ NAMES(reduce_scatter_block, REDUCE_SCATTER_BLOCK,
 		*ierr = ret;
 }
 
-NAMES(init, INIT, (MPI_Fint * ierr))
+NAMES(init, (MPI_Fint * ierr))
 {
 	int ret = MPI_Init(NULL, NULL);
 
@@ -131,7 +125,7 @@ NAMES(init, INIT, (MPI_Fint * ierr))
 		*ierr = ret;
 }
 
-NAMES(init_thread, INIT_THREAD, (MPI_Fint * required, MPI_Fint *provided, MPI_Fint *ierr))
+NAMES(init_thread, (MPI_Fint * required, MPI_Fint *provided, MPI_Fint *ierr))
 {
 	int ret = MPI_Init_thread(NULL, NULL, *required, provided);
 
@@ -139,7 +133,7 @@ NAMES(init_thread, INIT_THREAD, (MPI_Fint * required, MPI_Fint *provided, MPI_Fi
 		*ierr = ret;
 }
 
-NAMES(finalize, FINALIZE, (MPI_Fint * ierr))
+NAMES(finalize, (MPI_Fint * ierr))
 {
 	int ret = MPI_Finalize();
 

@@ -13,6 +13,10 @@ static bool common(const struct coll_reduce_args *a, struct coll_reduce *r)
 		return false;
 	if (a->count && (!a->sendbuf || !a->recvbuf))
 		return false;
+#ifndef OPEN_MPI
+	if (a->count && a->sendbuf == a->recvbuf)
+		return false;
+#endif
 	r->from = a->sendbuf == MPI_IN_PLACE ? a->recvbuf : a->sendbuf;
 	r->to = a->recvbuf;
 	r->type = a->type;

@@ -1,12 +1,14 @@
 #include "coll_place.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "coll_env.h"
@@ -280,10 +282,25 @@ int coll_place_parse(char *text, const char *name, struct coll_found *found)
 
 /* ---- this host ---- */
 
+/* NULL with errno. What is no file may never end, or never begin. */
+static FILE *open_file(const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode))
+		return fdopen(fd, "r");
+	close(fd);
+	errno = S_ISDIR(st.st_mode) ? EISDIR : ENODEV;
+	return NULL;
+}
+
 /* Allocated; or NULL with errno. */
 static char *read_file(const char *path)
 {
-	FILE *f = fopen(path, "re");
+	FILE *f = open_file(path);
 	char *text = f ? malloc(TEXT_MAX) : NULL;
 	size_t n = text ? fread(text, 1, TEXT_MAX, f) : 0;
 	int err = !f || !text ? errno : ferror(f) ? EIO : n == TEXT_MAX ? EFBIG : 0;
@@ -331,7 +348,7 @@ static void find(const char *path, struct coll_found *found, bool loud)
 			util_log(UTIL_LOG_WARN,
 				 "coll: WEFT_COLL_TOPOLOGY=%s can not be read: %s; places in the "
 				 "tree are not used",
-				 path, strerror(err));
+				 path, err == ENODEV ? "it is not a file" : strerror(err));
 		return;
 	}
 	ret = coll_place_parse(text, name, found);

@@ -52,6 +52,17 @@ static void types(void)
 	REFUSED(Allgather, (one, 1, raw, two, 1, raw, MPI_COMM_WORLD));
 }
 
+/* The same buffer twice. Open MPI takes it as MPI_IN_PLACE. */
+static void same(void)
+{
+	int ours, own, a = 1, b = 1;
+
+	ours = class_of(MPI_Allreduce(&a, &a, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+	own = class_of(PMPI_Allreduce(&b, &b, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+	CHECK(ours == own && a == b, "one buffer: %d, by the MPI %d; %d, %d", ours, own, a, b);
+	still_good("one buffer");
+}
+
 /* Fortran has a type for logical values; some MPIs take integers for them all the same. */
 static void operations(void)
 {
@@ -96,6 +107,7 @@ int main(int argc, char **argv)
 	MPI_Type_vector(2, 1, 2, MPI_INT, &raw);
 	mt_part("buffers that are nowhere", places);
 	mt_part("types that are not committed", types);
+	mt_part("one buffer for both", same);
 	mt_part("operations that a type does not have", operations);
 	mt_part("calls of one rank", alone);
 	return mt_done();

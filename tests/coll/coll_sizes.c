@@ -8,8 +8,10 @@
 
 #include <string.h>
 
+#include "util_clock.h"
+
 /* MOST: of all blocks of a rank together. */
-enum { MOST = 16 << 20, BEHIND = 2000, NAP_US = 1000 };
+enum { MOST = 16 << 20, FEW = 4, BEHIND = 2000, NAP_US = 1000 };
 
 static const size_t blocks[] = {0, 1, 4, 250, 1500, 8200, 70000, 1 << 20, 4 << 20};
 enum { BLOCKS = sizeof(blocks) / sizeof(*blocks) };
@@ -94,9 +96,18 @@ static void reduce_scatter(struct one *o)
 	await(&r);
 }
 
+/* Who leaves it has seen all enter it, by the clock of the machine that they all are on. */
 static void barrier(struct one *o)
 {
+	double in = (double)util_now_ns(), out, last = 0;
+	MPI_Request r;
+
 	MPI_Barrier(o->comm);
+	out = (double)util_now_ns();
+	PMPI_Iallreduce(&in, &last, 1, MPI_DOUBLE, MPI_MAX, o->comm, &r);
+	await(&r);
+	CHECK(out >= last, "rank %d of %d has left a barrier %.0f ns before the last one came",
+	      o->rank, o->size, last - out);
 }
 
 static const struct {
@@ -131,12 +142,14 @@ static void compare(struct one *o, int op, struct util_rand *late)
 	      o->rank, o->size);
 }
 
-/* Three blocks that are not too long, others for the next number of ranks. */
+/* All blocks that are not too long; where ranks are many three, and others for the next number. */
 static void some_blocks(struct one *o, struct util_rand *late)
 {
+	int step = o->size <= FEW ? 1 : 3;
+
 	for (int op = 0; op < OPS; op++) {
-		for (int i = 0; i < 3; i++) {
-			size_t block = blocks[(o->size + op + 3 * i) % BLOCKS];
+		for (int i = 0; i < BLOCKS; i += step) {
+			size_t block = blocks[(o->size + op + i) % BLOCKS];
 
 			if (bytes_of(o, op, block) > MOST)
 				continue;

@@ -22,12 +22,16 @@ weft_mpi_program(coll_same)
 weft_mpi_program(coll_comms)
 weft_mpi_program(coll_room)
 weft_mpi_program(coll_sizes)
+weft_mpi_program(coll_after)
+weft_mpi_program(coll_idle)
 weft_mpi_build(coll_noshm.so "-shared;-fPIC;-Wno-missing-prototypes" coll_noshm.c)
 weft_mpi_program(coll_carried)
 weft_mpi_program(coll_large)
 weft_mpi_build(coll_killed "" coll_killed.c)
 weft_mpi_programs()
 
+# Communicators are set up at their first call, unless WEFT_COLL_AFTER is said again.
+#
 # weft_coll_test(NAME MPI PLACE RANKS PROGRAM SECONDS [NAME=VALUE...]): SECONDS for each part.
 function(weft_coll_test name mpi place ranks program seconds)
   if(NOT MPICC_${mpi})
@@ -38,7 +42,7 @@ function(weft_coll_test name mpi place ranks program seconds)
                    -t ${seconds})
   set_tests_properties(coll.${name}.${mpi} PROPERTIES
     LABELS "plain;mpi" TIMEOUT 180 SKIP_RETURN_CODE 77
-    ENVIRONMENT "MPI_DIR=tests/coll;MPI_PLACE=${place};WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR};${ARGN}")
+    ENVIRONMENT "WEFT_COLL_AFTER=0;MPI_DIR=tests/coll;MPI_PLACE=${place};WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR};${ARGN}")
 endfunction()
 
 weft_coll_test(own.check openmpi host 5 check 0.5)
@@ -47,9 +51,9 @@ weft_coll_test(own.threads openmpi host 3 threads 1)
 weft_coll_test(own.check mpich host 2 check 0.3)
 weft_coll_test(own.threads mpich host 2 threads 1)
 
-foreach(name wrong noshm room fft choice carried large)
+foreach(name wrong noshm room fft choice carried large after)
   add_test(NAME coll.${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/${name}.sh)
   set_tests_properties(coll.${name} PROPERTIES
     LABELS "plain;mpi" TIMEOUT 120 SKIP_RETURN_CODE 77
-    ENVIRONMENT "WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
+    ENVIRONMENT "WEFT_COLL_AFTER=0;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
 endforeach()

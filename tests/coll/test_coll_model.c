@@ -559,8 +559,8 @@ static void test_the_whole_time_of_now(void **state)
 	assert_int_equal(c.best, COLL_PAP_SHM_DIRECT);
 }
 
-/* Of ours, the better one is used, also where it would not be enough to leave the MPI's own for; and
- * that is taken back for what is not a tenth better. */
+/* Of ours, the better one is used, also where it would not be enough to leave the MPI's own for;
+ * and that is taken back for what is not a tenth better. */
 static void test_ours_among_themselves(void **state)
 {
 	static const unsigned int ways =

@@ -17,6 +17,9 @@ endfunction()
 set(tree allreduce=tree,reduce_scatter=tree,allgather=tree,barrier=dissem,bcast=tree)
 set(halving allreduce=halving,reduce_scatter=halving,bcast=direct)
 weft_coll_with(auto openmpi host 6 check 0.4)
+# Communicators that the MPI has had for some calls.
+weft_coll_with(later openmpi host 5 check 0.3 WEFT_COLL_AFTER=3)
+weft_coll_with(later mpich host 2 check 0.2 WEFT_COLL_AFTER=1)
 weft_coll_with(direct openmpi host 5 check 0.3 WEFT_COLL=alltoall=direct,alltoallv=direct)
 weft_coll_with(pap_direct openmpi host 5 check 0.3 WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct)
 # Long blocks in parts, as where the system does not let ranks read each other's memory; and none copied twice.
@@ -67,6 +70,24 @@ weft_coll_with(refused mpich host 2 refused 1 WEFT_COLL=alltoall=pap_direct,${tr
 weft_coll_with(lab.pap_shm mpich lab 8 check 0.2 WEFT_COLL=alltoall=pap_shm_direct,${tree})
 weft_coll_with(lab.shm mpich lab 5 check 0.1 WEFT_COLL=alltoall=shm_direct,${halving})
 
+# Who waits for a rank that is late leaves the cores to others.
+foreach(mpi openmpi mpich)
+  weft_coll_with(idle ${mpi} host 4 idle 1 WEFT_COLL=alltoall=pap_shm_direct,allgather=tree,bcast=tree,allreduce=tree,barrier=dissem)
+  weft_coll_with(idle.direct ${mpi} host 4 idle 1 WEFT_COLL=alltoall=pap_direct,bcast=direct,allreduce=halving)
+  weft_coll_with(lab.idle ${mpi} lab 4 idle 1 WEFT_COLL=alltoall=pap_shm_direct,allgather=tree,bcast=tree,allreduce=tree,barrier=dissem)
+  weft_coll_with(lab.idle.direct ${mpi} lab 4 idle 1 WEFT_COLL=alltoall=pap_direct,bcast=direct,allreduce=halving)
+endforeach()
+# Every kind of communicator and collective that the MPI's own tests have, between two groups, too.
+foreach(place host lab)
+  foreach(program coll comm)
+    add_test(NAME coll.mpi.${program}.${place}
+             COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/run.sh openmpi 4 mpi_${program})
+    set_tests_properties(coll.mpi.${program}.${place} PROPERTIES
+      LABELS "plain;mpi" TIMEOUT 180 SKIP_RETURN_CODE 77
+      ENVIRONMENT "WEFT_COLL_AFTER=0;MPI_PLACE=${place};MPI_OPTIONS=--coll;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
+  endforeach()
+endforeach()
+
 # weft_coll_sizes(NAME MPI PLACE RANKS STEP WAYS): communicators of 1, 1 + STEP, ... up to RANKS ranks.
 # Alone, and patient: a rank may not have its turn for seconds.
 function(weft_coll_sizes name mpi place ranks step ways)
@@ -77,9 +98,19 @@ function(weft_coll_sizes name mpi place ranks step ways)
            COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/run.sh ${mpi} ${ranks} coll_sizes -n ${step} -T 160)
   set_tests_properties(coll.sizes.${name}.${mpi} PROPERTIES
     LABELS "plain;mpi" TIMEOUT 200 SKIP_RETURN_CODE 77 RUN_SERIAL yes
-    ENVIRONMENT "MPI_DIR=tests/coll;MPI_PLACE=${place};MPI_LIMIT=170;WEFT_RD_TIMEOUT=60000;MPI_OPTIONS=--coll;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR};WEFT_COLL=${ways}")
+    ENVIRONMENT "WEFT_COLL_AFTER=0;MPI_DIR=tests/coll;MPI_PLACE=${place};MPI_LIMIT=170;WEFT_RD_TIMEOUT=60000;MPI_OPTIONS=--coll;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR};WEFT_COLL=${ways}")
 endfunction()
 
+# Of few ranks, all lengths up to 4 MiB.
+foreach(mpi openmpi mpich)
+  weft_coll_sizes(few.auto ${mpi} host 4 1 auto)
+  weft_coll_sizes(few.direct ${mpi} host 4 1 alltoall=direct,alltoallv=direct,${halving})
+  weft_coll_sizes(few.pap_direct ${mpi} host 4 1 alltoall=pap_direct,alltoallv=pap_direct,${tree})
+  weft_coll_sizes(few.shm ${mpi} host 4 1 alltoall=shm_direct,${halving})
+  weft_coll_sizes(few.pap_shm ${mpi} host 4 1 alltoall=pap_shm_direct,${tree})
+  weft_coll_sizes(few.lab.pap_direct ${mpi} lab 2 1 alltoall=pap_direct,alltoallv=pap_direct,${halving})
+endforeach()
+weft_coll_sizes(few.lab.pap_shm openmpi lab 3 1 alltoall=pap_shm_direct,${tree})
 weft_coll_sizes(auto openmpi host 48 5 auto)
 weft_coll_sizes(direct openmpi host 48 9 alltoall=direct,alltoallv=direct,${halving})
 weft_coll_sizes(pap_direct openmpi host 48 10 alltoall=pap_direct,alltoallv=pap_direct,${tree})
@@ -102,24 +133,24 @@ if(MPICC_openmpi)
            COMMAND ${PROJECT_SOURCE_DIR}/tests/mpi/run.sh openmpi 48 coll_check -t 1 -p behind)
   set_tests_properties(coll.crowd.openmpi PROPERTIES
     LABELS "plain;mpi" TIMEOUT 180 SKIP_RETURN_CODE 77
-    ENVIRONMENT "MPI_DIR=tests/coll;MPI_OPTIONS=--coll;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
+    ENVIRONMENT "WEFT_COLL_AFTER=0;MPI_DIR=tests/coll;MPI_OPTIONS=--coll;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
 endif()
 
 if(MPICC_openmpi)
   add_test(NAME coll.tree COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tree.sh)
   set_tests_properties(coll.tree PROPERTIES
     LABELS "plain;mpi" TIMEOUT 240 SKIP_RETURN_CODE 77
-    ENVIRONMENT "WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
+    ENVIRONMENT "WEFT_COLL_AFTER=0;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
 endif()
 
 add_test(NAME coll.fortran COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/fortran.sh)
 set_tests_properties(coll.fortran PROPERTIES
   LABELS "plain;mpi" TIMEOUT 120 SKIP_RETURN_CODE 77
-  ENVIRONMENT "WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
+  ENVIRONMENT "WEFT_COLL_AFTER=0;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
 
 foreach(mpi openmpi mpich)
   add_test(NAME coll.killed.${mpi} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/killed.sh ${mpi})
   set_tests_properties(coll.killed.${mpi} PROPERTIES
     LABELS "plain;mpi" TIMEOUT 420 SKIP_RETURN_CODE 77
-    ENVIRONMENT "WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
+    ENVIRONMENT "WEFT_COLL_AFTER=0;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
 endforeach()

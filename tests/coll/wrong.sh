@@ -46,4 +46,36 @@ if [ -e "$BUILD/lib/libweft-coll.openmpi.so" ] && [ -e "$BUILD/lib/libweft-coll.
 	other openmpi mpich
 	other mpich openmpi
 fi
+
+# Places that are no file: said, and soon.
+mkfifo "$tmp/fifo"
+for what in "$tmp/fifo:it is not a file" "$tmp:Is a directory" "/dev/zero:it is not a file"; do
+	run env WEFT_COLL_TOPOLOGY="${what%%:*}" WEFT_COLL=allreduce=tree timeout -k 5 30 "$WEFT" run --coll -n 2 \
+		"$dir/coll_refused" -p "one buffer for both"
+	check_code 0
+	check_has "$err" "can not be read: ${what#*:}"
+done
+
+# A library of the user's has a C function with a name of Fortran's.
+cd "$tmp" || exit 1
+cat >user.c <<END
+#include <stddef.h>
+#include <mpi.h>
+void mpi_init(void);
+void mpi_init(void) { MPI_Init(NULL, NULL); }
+END
+cat >main.c <<END
+#include <mpi.h>
+void mpi_init(void);
+int main(void) { mpi_init(); MPI_Barrier(MPI_COMM_WORLD); return MPI_Finalize(); }
+END
+for mpi in openmpi mpich; do
+	[ -e "$BUILD/lib/libweft-coll.$mpi.so" ] || continue
+	run "mpicc.$mpi" -shared -fPIC -o "libuser-$mpi.so" user.c
+	check_code 0
+	run "mpicc.$mpi" -o "main-$mpi" main.c "./libuser-$mpi.so"
+	check_code 0
+	run timeout -k 5 30 "$WEFT" run --coll -n 2 "./main-$mpi"
+	check_code 0
+done
 finish
