@@ -182,6 +182,10 @@ part_scale() {
 	bars
 	write_json
 	note
+	from_raw scale-whole completion 'ranks mif' all "the same with the wait, and the wait"
+	table
+	write_json
+	note
 }
 
 # ---- figure 4 ----

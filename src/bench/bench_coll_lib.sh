@@ -2,8 +2,9 @@
 #
 # Rows of weft-mpi-perf are kept in $raw, a line each: place and MPI, ranks, operation, size, MIF,
 # percent late, way, by which name, round; completion, bound, beyond, total, and the lower end of the ratio
-# to the MPI's own, call by call, at 99 %. Tables are made of them afterwards. "own" is the MPI's, as it was beside each of the ways; a way is judged by the ratio to what
-# was measured in the same processes, round by round, which is in $rec.pairs.
+# to the MPI's own, call by call, at 99 %, unless there were so few calls that nearly anything may be by
+# chance. Tables are made of them afterwards. "own" is the MPI's, as it was beside each of the ways; a way is
+# judged by the ratio to what was measured in the same processes, round by round, which is in $rec.pairs.
 # shellcheck shell=bash
 
 # ---- ways ----
@@ -87,7 +88,8 @@ rows() {
 		}
 		OFS = "\t"
 		print prefix, v["op"], v["size"], v["mif"], v["late_pct"], way, way == "own" ? "own" : v["by"],
-			round, v["p50_us"], v["bound_us"], v["beyond_us"], v["total_us"], v["of_own_lo"]
+			round, v["p50_us"], v["bound_us"], v["beyond_us"], v["total_us"],
+			v["n"] < 20 ? "" : v["of_own_lo"]
 	}' "$tmp/out"
 }
 
@@ -167,7 +169,7 @@ from_raw() {
 		way = which == "own" ? "MIF " $5 : $8 == "own" ? "own" : $7
 		OFS = "\t"
 		print key, way, $9, value
-		if (what == "completion" && which == "all") print key, way " bound", $9, $11
+		if (what == "completion") print key, way " bound", $9, $11
 		if (which == "all") print key, $8 == "own" ? "own beside " $7 : $7, $9, value >>pairs
 		if (what == "beyond" && $8 == "mpi" && $14 ~ /[0-9]/) print key, "at least " $7, $9, $14 >>pairs
 	}' "$raw" >"$rec"

@@ -22,7 +22,7 @@ for mpi in openmpi mpich; do
 		[ "$mpi" = openmpi ] || [ $way = pap_direct ] || continue
 		# A hole needs two blocks of other hosts. MPICH's ranks do not yield, so no more than that.
 		run env WEFT_COLL=alltoallv=$way timeout -k 5 60 "$WEFT" run --coll \
-			--lab "${prefix}carry" -n "$([ "$mpi" = openmpi ] && echo 5 || echo 3)" "$program" -n 40 -t 3
+			--lab "${prefix}carry" -n "$([ "$mpi" = openmpi ] && echo 5 || echo 3)" "$program" -n 40 -t 20
 		check_code 0
 		check_has "$out" " checks, 0 failures"
 		check_has "$err" "alltoallv by $way: "

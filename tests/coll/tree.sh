@@ -79,10 +79,10 @@ unset WEFT_COLL_TOPOLOGY
 lab_end "$name"
 
 # took ORDER: milliseconds of a sum of 64 KB, in $ms; the cables take 157 for its six stages, less what they
-# let through at once.
+# let through at once. A machine that is busy with other work only adds to it.
 took() {
 	run timeout -k 5 100 "$WEFT" run --coll --lab "$name" -n 24 --order "$1" "$perf" allreduce \
-		-m 64K -i 12 -w 1 --json
+		-m 64K -i 9 -w 1 --json
 	check_code 0
 	ms=$(jq -r '.rows[0].p50_us / 1000 | floor' <<<"$out")
 }
@@ -91,16 +91,18 @@ took() {
 tree='2;6,4;1,2;1,3'
 check_has "$("$WEFT" fabric hsd --pgft "$tree" --cps recdbl --order random:2)" "worst link 3"
 lab_new "$name" --pgft "$tree" --rate 20mbit --mtu 9000
-took routing
-ordered=$ms
-took random:2
-shuffled=$ms
-export WEFT_COLL_TOPOLOGY=
-took random:2
-echo "a sum of 64 KB: in order $ordered ms, shuffled $shuffled, without places $ms"
+# less VARIABLE: the lower one of it and $ms.
+less() { [ "${!1:-999999}" -le "$ms" ] || printf -v "$1" %d "$ms"; }
+ordered='' shuffled='' without=''
+for _ in 1 2 3; do
+	took routing && less ordered
+	took random:2 && less shuffled
+	WEFT_COLL_TOPOLOGY='' took random:2 && less without
+done
+echo "a sum of 64 KB: in order $ordered ms, shuffled $shuffled, without places $without"
 check_true [ "$ordered" -ge 100 ]
 check_true [ $((shuffled * 100)) -le $((ordered * 115)) ]
-check_true [ $((ms * 100)) -ge $((ordered * 120)) ]
-unset WEFT_COLL WEFT_COLL_TOPOLOGY
+check_true [ $((without * 100)) -ge $((ordered * 120)) ]
+unset WEFT_COLL
 lab_end "$name"
 finish
