@@ -25,7 +25,7 @@ help:
 	@echo
 	@echo "  make demo      stock perftest on the software RNIC, beside raw sockets; an MPI program"
 	@echo "                 on a fat tree of 24 hosts under three routings; some figures of the"
-	@echo "                 papers beside what is measured here, as a page (3 minutes)"
+	@echo "                 papers beside what is measured here, as a page (4 minutes)"
 	@echo "  make test      everything that is tested, also under sanitizers"
 	@echo "                 FLAVOURS='plain asan tsan' TESTS=regex"
 	@echo "  make bench     every figure of the papers that can be measured or simulated here (up to"

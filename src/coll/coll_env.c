@@ -81,8 +81,9 @@ const struct util_tunable coll_tunables[] = {
 		 .def = "no",
 		 .help = "Whether sums and products of floating-point numbers are to have the same "
 			 "bits in every call and every run with the same ranks in the same places. "
-			 "auto does not try the MPI's own for them then, also where it is faster. "
-			 "Of the first rank of a communicator."},
+			 "auto does not try the MPI's own for them then, also where it is faster, "
+			 "and "
+			 "communicators are set up at once. The same on all ranks."},
 	[TUNE_STATS] = {.name = "WEFT_COLL_STATS",
 			.type = UTIL_TUNE_BOOL,
 			.def = "no",
@@ -117,7 +118,7 @@ const struct util_tunable coll_tunables[] = {
 			.help = "How many collective calls of a communicator, other than "
 				"MPI_COMM_WORLD, are left to the MPI before it is set up. That "
 				"takes as long as to make several, and many are freed before. The "
-				"same on all ranks."},
+				"same on all ranks. 0 with WEFT_COLL_SAME_SUMS."},
 	{0},
 };
 
@@ -138,7 +139,8 @@ static void read_all(void)
 	env.topology = util_tune_str(&coll_tunables[TUNE_TOPOLOGY]);
 	env.patience = util_tune_ns(&coll_tunables[TUNE_PATIENCE]);
 	env.comms = (unsigned int)util_tune_uint(&coll_tunables[TUNE_COMMS]);
-	env.after = (unsigned int)util_tune_uint(&coll_tunables[TUNE_AFTER]);
+	/* The MPI would add in another order in the first calls. */
+	env.after = env.same_sums ? 0 : (unsigned int)util_tune_uint(&coll_tunables[TUNE_AFTER]);
 	env.stats = util_tune_bool(&coll_tunables[TUNE_STATS]);
 }
 
