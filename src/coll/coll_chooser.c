@@ -21,7 +21,7 @@ enum {
 #define NOISE 0.9  /* of what is used now: better than that, and it is left */
 #define SURE  0.75 /* likewise, for the MPI's own, unless LONG */
 #define WHOLE 1.5  /* times the least whole time: beyond that, it counts, ... */
-#define MOST  1.25 /* ... as a factor of at most that */
+#define MOST  4.0  /* ... as a factor of at most that */
 
 /* The shortest time, predicted or measured. */
 static double best_of(const struct coll_chooser *c, bool measured)

@@ -524,10 +524,12 @@ static void test_the_whole_time(void **state)
 	/* The whole time does. */
 	assert_int_equal(against_mpi(900, 2000), COLL_PAP_DIRECT);
 	assert_int_equal(against_mpi(800, 2400), COLL_PAP_DIRECT);
-	/* But it makes no more than a quarter of it, whichever it speaks for. */
-	assert_int_equal(against_mpi(950, 100), COLL_MPI);
-	assert_int_equal(against_mpi(620, 40000), COLL_MPI);
-	assert_int_equal(against_mpi(590, 40000), COLL_PAP_DIRECT);
+	assert_int_equal(against_mpi(1800, 800), COLL_PAP_DIRECT);
+	/* But it makes no more than a factor of four, whichever it speaks for. */
+	assert_int_equal(against_mpi(2900, 10), COLL_PAP_DIRECT);
+	assert_int_equal(against_mpi(3100, 10), COLL_MPI);
+	assert_int_equal(against_mpi(200, 400000), COLL_MPI);
+	assert_int_equal(against_mpi(180, 400000), COLL_PAP_DIRECT);
 	/* It need not be known. */
 	assert_int_equal(against_mpi(800, 0), COLL_MPI);
 	assert_int_equal(against_mpi(740, 0), COLL_PAP_DIRECT);
