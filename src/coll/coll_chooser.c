@@ -15,13 +15,19 @@ enum {
 };
 
 #define FAR   8.0  /* times the best that is predicted: not tried. Predictions are rough */
-#define NEAR  2.0  /* times the best that was measured: tried again */
+#define NEAR  2.0  /* times the best that was measured and weighed: tried again */
 #define OUT   64.0 /* likewise, after LONGEST: five calls of it cost one percent of these */
 #define SHORT 3e6  /* ns of the best that was measured: tried again at once */
 #define NOISE 0.9  /* of what is used now: better than that, and it is left */
 #define SURE  0.75 /* likewise, for the MPI's own, unless LONG */
 #define WHOLE 1.5  /* times the least whole time: beyond that, it counts, ... */
 #define MOST  4.0  /* ... as a factor of at most that */
+
+/* What was measured, with all that the whole time adds to it. */
+static double weighed(const struct coll_tried *w)
+{
+	return w->agreed * fmax(w->factor, 1);
+}
 
 /* The shortest time, predicted or measured. */
 static double best_of(const struct coll_chooser *c, bool measured)
@@ -30,7 +36,7 @@ static double best_of(const struct coll_chooser *c, bool measured)
 
 	for (int v = 0; v < COLL_VARIANTS; v++) {
 		const struct coll_tried *w = &c->way[v];
-		double t = measured ? w->agreed : w->predicted;
+		double t = measured ? weighed(w) : w->predicted;
 
 		if (w->candidate && !(measured && t == 0) && t < best)
 			best = t;
@@ -38,11 +44,13 @@ static double best_of(const struct coll_chooser *c, bool measured)
 	return best;
 }
 
+/* What is used is always among them: others are compared with it. */
 static bool to_try(const struct coll_chooser *c, const struct coll_tried *w)
 {
 	if (!w->candidate)
 		return false;
-	return !c->agreed || w->agreed == 0 || w->agreed <= c->reach * best_of(c, true);
+	return !c->agreed || w->agreed == 0 || w == &c->way[c->best] ||
+	       weighed(w) <= c->reach * best_of(c, true);
 }
 
 static uint32_t how_many_to_try(const struct coll_chooser *c)
@@ -82,6 +90,13 @@ static void plan(struct coll_chooser *c)
 		c->until = c->trying;
 }
 
+/* Ranks may leave these before all have come. Of such, the MPI's own is what is used before
+ * anything was measured, whatever is predicted, so that it has to be. */
+static bool may_leave(enum coll_op op)
+{
+	return op == COLL_ALLTOALLV || op == COLL_BCAST;
+}
+
 void coll_chooser_init(struct coll_chooser *c, unsigned int allowed, const struct coll_cost *cost,
 		       const struct coll_shape *shape, enum coll_op op, size_t bytes)
 {
@@ -97,7 +112,10 @@ void coll_chooser_init(struct coll_chooser *c, unsigned int allowed, const struc
 	}
 	best = best_of(c, false);
 	for (int v = 0; v < COLL_VARIANTS; v++) {
-		c->way[v].candidate = c->way[v].candidate && c->way[v].predicted <= FAR * best;
+		bool kept = v == COLL_MPI && may_leave(op);
+
+		c->way[v].candidate =
+			c->way[v].candidate && (kept || c->way[v].predicted <= FAR * best);
 		if (c->way[v].candidate && c->way[v].predicted == best)
 			c->best = (enum coll_variant)v;
 	}
@@ -257,21 +275,27 @@ void coll_chooser_report(const struct coll_chooser *c, struct coll_times *times)
 	}
 }
 
-/* What ways are compared by. The time after the last arrival forgives a way that keeps late ranks
+/* What the whole time adds. The time after the last arrival forgives a way that keeps late ranks
  * from arriving, since those who wait in it take their cores; the whole time does not. But that is
  * mostly the wait for the last, whoever does the operation, and changes from call to call: so only
- * large differences count, between ways that are close otherwise, and that were tried in the same
- * weather. (What was not tried now is so far off that no such factor matters.) */
-static double score(const struct coll_chooser *c, enum coll_variant v)
+ * large differences count, and only between ways that were tried in the same weather. What was not
+ * tried now keeps what it had. */
+static void weigh(struct coll_chooser *c)
 {
 	double least = INFINITY;
 
-	for (int k = 0; k < COLL_VARIANTS; k++)
-		if (c->way[k].now && c->way[k].whole > 0)
-			least = fmin(least, c->way[k].whole);
-	if (!c->way[v].now)
-		return c->way[v].agreed;
-	return c->way[v].agreed * fmax(1, fmin(c->way[v].whole / least / WHOLE, MOST));
+	for (int v = 0; v < COLL_VARIANTS; v++)
+		if (c->way[v].now && c->way[v].whole > 0)
+			least = fmin(least, c->way[v].whole);
+	for (int v = 0; v < COLL_VARIANTS; v++)
+		if (c->way[v].now)
+			c->way[v].factor = fmax(1, c->way[v].whole / least / WHOLE);
+}
+
+/* What ways are compared by, where one is chosen: even the whole time is not everything. */
+static double score(const struct coll_chooser *c, enum coll_variant v)
+{
+	return c->way[v].agreed * fmin(fmax(c->way[v].factor, 1), MOST);
 }
 
 /* Whether a way is so much better than another that it is no accident. The MPI's own is what a
@@ -332,7 +356,7 @@ void coll_chooser_agree(struct coll_chooser *c, const struct coll_times *times)
 		 * equally fast. */
 		if (!w->candidate || !(ns > 0) || !isfinite(ns))
 			continue;
-		if (w->agreed > near)
+		if (weighed(w) > near)
 			w->times = 0; /* what is known is from long ago */
 		if (w->times < MEMORY)
 			w->times++;
@@ -340,6 +364,7 @@ void coll_chooser_agree(struct coll_chooser *c, const struct coll_times *times)
 		learn(&w->agreed, ns, w->times);
 		learn(&w->whole, whole > 0 && isfinite(whole) ? whole : 0, w->times);
 	}
+	weigh(c);
 	best = choose(c);
 	c->changed += c->agreed > 0 && best != c->best;
 	c->best = best;

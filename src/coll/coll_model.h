@@ -94,6 +94,7 @@ struct coll_tried {
 	double predicted;
 	double agreed; /* mean of all ranks, ns; 0: not yet */
 	double whole;
+	double factor;                    /* what the whole time adds; below 1: not known */
 	bool now;                         /* tried before all agreed the last time */
 	uint32_t times;                   /* that all have agreed on it, as far as they count */
 	struct coll_took own[COLL_TRIES]; /* this rank's, since all agreed last */
@@ -104,7 +105,7 @@ struct coll_chooser {
 	struct coll_tried way[COLL_VARIANTS];
 	enum coll_variant best;
 	uint32_t tries;   /* of each way, before all agree */
-	double reach;     /* times the best that was measured: tried again */
+	double reach;     /* times the best that was measured and weighed: tried again */
 	uint32_t calls;   /* since all agreed last */
 	uint32_t trying;  /* so many of these are for trying */
 	uint32_t until;   /* so many until all agree again */

@@ -561,6 +561,55 @@ static void test_the_whole_time_of_now(void **state)
 	assert_int_equal(c.best, COLL_PAP_SHM_DIRECT);
 }
 
+/* The whole time puts a way out of reach, so that it is not tried any more: what it adds is not
+ * forgotten with that, nor is what is used left out of the comparison. */
+static void test_what_is_far_stays_far(void **state)
+{
+	static const unsigned int ways =
+		1u << COLL_MPI | 1u << COLL_PAP_SHM_DIRECT | 1u << COLL_PAP_DIRECT;
+	struct coll_took took[COLL_VARIANTS] = {
+		[COLL_MPI] = {.ns = 8e3, .whole = 6000e3},
+		[COLL_PAP_DIRECT] = {.ns = 18e3, .whole = 300e3},
+		[COLL_PAP_SHM_DIRECT] = {.ns = 15e3, .whole = 2000e3},
+	};
+	struct coll_shape shape = {.ranks = 8, .hosts = 1, .per_host = 8};
+	struct coll_times times;
+	struct coll_chooser c;
+	uint32_t by[COLL_VARIANTS] = {0};
+
+	(void)state;
+	coll_chooser_init(&c, ways, &coll_cost_typical, &shape, COLL_ALLTOALL, 64);
+	for (int i = 0; i < 200000; i++) {
+		enum coll_variant v = coll_chooser_next(&c);
+
+		by[v]++;
+		coll_chooser_note(&c, v, &took[v]);
+		if (!coll_chooser_due(&c))
+			continue;
+		coll_chooser_report(&c, &times);
+		coll_chooser_agree(&c, &times);
+		assert_int_equal(c.best, COLL_PAP_DIRECT);
+	}
+	assert_true(c.agreed >= 3 && by[COLL_MPI] < 100);
+}
+
+/* The MPI's own is in use until something is measured where ranks may leave early: so it is tried,
+ * whatever is predicted. */
+static void test_in_use_is_tried(void **state)
+{
+	struct coll_shape s = {.ranks = 33, .hosts = 2, .per_host = 32};
+	struct coll_cost slow = *typical;
+	struct coll_chooser c;
+
+	(void)state;
+	slow.o = 5e3;
+	slow.cores = 32;
+	assert_true(coll_model_predict(&slow, &s, COLL_ALLTOALLV, COLL_MPI, 0) >
+		    8 * coll_model_predict(&slow, &s, COLL_ALLTOALLV, COLL_PAP_DIRECT, 0));
+	coll_chooser_init(&c, 1u << COLL_MPI | 1u << COLL_PAP_DIRECT, &slow, &s, COLL_ALLTOALLV, 0);
+	assert_true(c.way[COLL_MPI].candidate && c.way[COLL_PAP_DIRECT].candidate && c.trying);
+}
+
 /* Of ours, the better one is used, also where it would not be enough to leave the MPI's own for;
  * and that is taken back for what is not a tenth better. */
 static void test_ours_among_themselves(void **state)
@@ -633,6 +682,8 @@ int main(void)
 		cmocka_unit_test(test_the_whole_time),
 		cmocka_unit_test(test_the_whole_time_of_now),
 		cmocka_unit_test(test_ours_among_themselves),
+		cmocka_unit_test(test_what_is_far_stays_far),
+		cmocka_unit_test(test_in_use_is_tried),
 		cmocka_unit_test(test_wrong_once),
 		cmocka_unit_test(test_tries_again),
 		cmocka_unit_test(test_long_ones_are_tried_less),
