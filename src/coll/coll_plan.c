@@ -19,11 +19,12 @@ enum {
 	SAID = sizeof(struct coll_said) / sizeof(double), /* when all agree */
 };
 
-/* Something that all ranks do by the MPI. If one of them is gone, the communicator is broken, and
- * what was begun remains so, with its memory. */
-static int all_of(struct coll_comm *c, MPI_Request *req)
+/* Something that all ranks do by the MPI; `error` is what it said to the begin of it. If one of
+ * them is gone, or can not, the communicator is broken, and what was begun remains so, with its
+ * memory. */
+static int all_of(struct coll_comm *c, int error, MPI_Request *req)
 {
-	int ret = coll_wait_mpi(c, req), none = 0;
+	int ret = error ? -EIO : coll_wait_mpi(c, req), none = 0;
 
 	if (ret)
 		atomic_compare_exchange_strong(&c->err, &none, ret);
@@ -35,11 +36,12 @@ static bool all_ok(struct coll_comm *c, bool ok)
 {
 	struct coll_plan *p = c->plan;
 	MPI_Request req;
+	int error;
 
 	p->ok = ok;
 	p->all_ok = 0;
-	return !PMPI_Iallreduce(&p->ok, &p->all_ok, 1, MPI_INT, MPI_MIN, c->priv, &req) &&
-	       !all_of(c, &req) && p->all_ok;
+	error = PMPI_Iallreduce(&p->ok, &p->all_ok, 1, MPI_INT, MPI_MIN, c->priv, &req);
+	return !all_of(c, error, &req) && p->all_ok;
 }
 
 /* ---- what things take ---- */
@@ -116,7 +118,7 @@ static int measure(struct coll_comm *c, struct coll_cost *cost)
 	bool part = c->hosts > 1 && c->host < 2 && coll_is_master(c);
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	double *a = calloc(c->vector, 2);
-	int ret = a ? 0 : -ENOMEM;
+	int ret = a ? 0 : -ENOMEM, error;
 
 	*cost = coll_cost_typical;
 	cost->cores = cores > 0 ? (uint32_t)cores : 1;
@@ -133,9 +135,8 @@ static int measure(struct coll_comm *c, struct coll_cost *cost)
 		cost->add = time_of_adding(x, y, c->vector);
 	}
 	free(a);
-	if (PMPI_Ibcast(cost, sizeof(*cost), MPI_BYTE, 0, c->priv, &req))
-		return -EIO;
-	return all_of(c, &req) ? -EIO : ret;
+	error = PMPI_Ibcast(cost, sizeof(*cost), MPI_BYTE, 0, c->priv, &req);
+	return all_of(c, error, &req) ? -EIO : ret;
 }
 
 /* ---- places ---- */
@@ -149,15 +150,14 @@ static int make_tree(struct coll_comm *c, struct coll_plan *p)
 	MPI_Request req;
 	uint32_t levels;
 	bool same = true, said_there = false;
-	int ret = -ENOMEM;
+	int ret = -ENOMEM, error;
 
 	if (!all_ok(c, all && places))
 		goto out;
 	coll_place_find(&all[c->rank], !c->peer[c->rank].local);
-	if (PMPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, sizeof(*all), MPI_BYTE,
-			    c->priv, &req))
-		goto out;
-	ret = all_of(c, &req);
+	error = PMPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, sizeof(*all), MPI_BYTE,
+				c->priv, &req);
+	ret = all_of(c, error, &req);
 	if (ret)
 		goto lost;
 	levels = all[coll_master(c, 0)].levels;
@@ -232,14 +232,10 @@ static int agree_tried(struct coll_comm *c, uint32_t count)
 {
 	struct coll_plan *p = c->plan;
 	MPI_Request req;
-	int ret;
+	int error = PMPI_Iallreduce(p->tried.own, p->tried.ns, (int)count, MPI_UINT64_T, MPI_SUM,
+				    c->priv, &req);
+	int ret = all_of(c, error, &req);
 
-	if (PMPI_Iallreduce(p->tried.own, p->tried.ns, (int)count, MPI_UINT64_T, MPI_SUM, c->priv,
-			    &req)) {
-		atomic_store(&c->err, -EIO);
-		return -EIO;
-	}
-	ret = all_of(c, &req);
 	for (uint32_t i = 0; i < count && !ret; i++)
 		p->tried.ns[i] /= c->hosts;
 	return ret;
