@@ -14,12 +14,12 @@
 #include "coll_alltoall.h"
 
 struct coll_direct_net {
-	uint32_t *to, n_to;     /* who is still to be sent to, in order */
-	uint32_t *from, n_from; /* who is still to be heard of */
-	struct coll_mem mem;    /* of the program's, for long blocks */
-	char *span;             /* where that begins */
-	MPI_Request *req;       /* what the MPI carries */
-	int n_req;
+	uint32_t *to, n_to;         /* who is still to be sent to, in order */
+	uint32_t *from, n_from;     /* who is still to be heard of */
+	struct coll_mem mem;        /* of the program's, for long blocks */
+	char *span;                 /* where that begins */
+	MPI_Request *req;           /* what the MPI carries */
+	int n_req, n_in;            /* so many of the first of them receive */
 	struct coll_scratch *stage; /* where short blocks are sent from; NULL: where they are */
 	bool flush;                 /* what was sent from will not be left alone */
 };

@@ -291,6 +291,7 @@ int coll_direct_net_begin(struct coll_direct *d)
 		open_span(d);
 	open_stage(d);
 	ret = list_peers(d);
+	d->net.n_in = d->net.n_req;
 	/* Others may be known to be there by now; they come first. */
 	if (!ret && d->aware)
 		ret = send_some(d, true);
@@ -356,8 +357,24 @@ int coll_direct_net_end(struct coll_direct *d)
 	return ret || !d->net.flush ? ret : coll_flush(d->c);
 }
 
+/* What the MPI still carries where the call has failed. The program's memory is its own again, so
+ * nothing may be received there any more; what has begun to come can not be waited for. */
+static void take_back(struct coll_direct *d)
+{
+	for (int i = 0; i < d->net.n_req; i++) {
+		MPI_Request *req = &d->net.req[i];
+		int done = *req == MPI_REQUEST_NULL;
+
+		if (!done && i < d->net.n_in)
+			PMPI_Cancel(req);
+		if (!done && !PMPI_Test(req, &done, MPI_STATUS_IGNORE) && !done)
+			PMPI_Request_free(req);
+	}
+}
+
 void coll_direct_net_free(struct coll_direct *d)
 {
+	take_back(d);
 	coll_net_dereg(&d->net.mem);
 	free(d->net.to);
 	free(d->net.req);
