@@ -89,7 +89,8 @@ int coll_mpi_reduce_scatter(const struct coll_reduce_args *a)
 	struct coll_reduce r = {.op = COLL_REDUCE_SCATTER};
 	int ret;
 
-	if (!common(a, &r) || !share(a, &r))
+	/* Who has no memory for it is wrong, and the MPI says so without the others. */
+	if (!common(a, &r) || !share(a, &r) || (r.count && !a->sendbuf) || (r.bytes && !a->recvbuf))
 		return leave(a, COLL_REDUCE_SCATTER);
 	return coll_reduce(&r, a->comm, &ret) ? ret : a->mpi(a);
 }

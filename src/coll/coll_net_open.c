@@ -89,8 +89,12 @@ static int try_fabric(const char *provider, bool moves)
 		return -ENOMEM;
 	ret = fi_getinfo(VERSION, NULL, NULL, 0, hints, &coll_net.info);
 	fi_freeinfo(hints);
-	if (!ret)
-		return fi_fabric(coll_net.info->fabric_attr, &coll_net.fabric, NULL);
+	if (!ret) {
+		ret = fi_fabric(coll_net.info->fabric_attr, &coll_net.fabric, NULL);
+		if (ret)
+			fi_freeinfo(coll_net.info);
+		return ret;
+	}
 	return strcmp(provider, "weft") ? ret : open_beside(moves);
 }
 
