@@ -120,6 +120,9 @@ struct coll_comm *coll_comm_of(MPI_Comm comm, bool (*wrong)(const void *args, in
 			       const void *args);
 /* The same, but NULL if it is not there yet. */
 struct coll_comm *coll_comm_known(MPI_Comm comm);
+/* Where coll_comm_of has returned NULL because the communicator's first calls are the MPI's: does
+ * it by that, while somebody looks whether its ranks are there. Returns whether it is done. */
+bool coll_comm_early(MPI_Comm comm, int (*mpi)(const void *arg), const void *arg, int *ret);
 /* An error of a collective, by which the communicator is broken: tells the others, and returns what
  * the MPI call is to return. */
 int coll_comm_error(MPI_Comm comm, int err);
@@ -265,7 +268,7 @@ enum coll_wait_for {
 
 struct coll_wait {
 	int what;
-	uint32_t idle;
+	uint32_t turns, idle;
 	uint64_t since; /* when nothing began to happen; 0: something has */
 	bool wanted;    /* the core that we have given up, by others */
 	uint64_t nap;   /* ns of the next one, while the MPI is waited for */

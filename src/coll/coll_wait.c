@@ -22,7 +22,7 @@
 #define AWAKE_NS  (50 * UTIL_NS_PER_US) /* before the first nap, ... */
 #define ALONE_NS  UTIL_NS_PER_MS        /* ... if nobody else wanted the core meanwhile */
 #define QUICK_NS  (20 * UTIL_NS_PER_US) /* to come back to who gives up a core nobody wants */
-#define MPI_EVERY 16                    /* turns */
+#define MPI_EVERY 16                    /* turns; also to look whether the others are there */
 #define MOVED_NS  (20 * UTIL_NS_PER_US) /* of a turn of the MPI's: there may be more to come */
 #define NAP_SHM   UTIL_NS_PER_MS        /* woken earlier by a flag */
 #define NAP_BOTH  (50 * UTIL_NS_PER_US) /* not woken by the network */
@@ -73,12 +73,14 @@ static void asked(struct coll_tx *tx, int err)
 	free(a);
 }
 
-/* Once: a provider may take long to give somebody up. */
+/* Once: a provider may take long to give somebody up. Who has been given up already, perhaps in a
+ * call of another communicator, may not be written to at all any more: that is an answer, too. */
 static void ask(struct coll_comm *c, uint32_t rank)
 {
 	struct coll_peer *p = &c->peer[rank];
 	struct coll_to to = {p->addr, p->ping.addr, p->ping.key};
 	struct ask *a = atomic_load(&p->asked) ? NULL : calloc(1, sizeof(*a));
+	int ret;
 
 	if (!a)
 		return;
@@ -89,10 +91,13 @@ static void ask(struct coll_comm *c, uint32_t rank)
 	a->call = c->call;
 	atomic_store(&p->asked, true);
 	c->asks++;
-	if (!coll_net_ping(&a->tx, &to))
+	ret = coll_net_ping(&a->tx, &to);
+	if (!ret)
 		return;
-	atomic_store(&p->asked, false); /* no room: next time */
+	atomic_store(&p->asked, false);
 	free(a);
+	if (ret != -EAGAIN && ret != -ENOMEM) /* these: next time */
+		coll_comm_lost(c, rank, ret);
 }
 
 /* Those of this host are seen by their locks, the others by what the network says of them.
@@ -123,7 +128,7 @@ static uint32_t events(const struct coll_comm *c)
 void coll_wait_begin(struct coll_comm *c, struct coll_wait *w, int what)
 {
 	w->what = c->net ? what : what & ~COLL_FOR_NET;
-	w->idle = 0;
+	w->turns = w->idle = 0;
 	w->since = 0;
 	w->wanted = false;
 	w->nap = NAP_MPI;
@@ -206,6 +211,9 @@ int coll_wait(struct coll_comm *c, struct coll_wait *w)
 
 	if (coll_comm_broken(c))
 		return atomic_load(&c->err);
+	/* Also where something happens all the time, which need not be for us. */
+	if (++w->turns % MPI_EVERY == 0)
+		check(c, w);
 	if (w->what & COLL_FOR_NET && coll_net_progress()) {
 		w->since = 0;
 	} else if (w->what & COLL_FOR_SHM && seen != w->seen) {
