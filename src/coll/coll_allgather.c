@@ -178,7 +178,9 @@ bool coll_allgather(const struct coll_allgather_args *args, int *ret)
 		.mpi_arg = args,
 	};
 
-	if (!c || c->hosts > COLL_MAX_HOSTS || wrong(args, (int)c->size) ||
+	if (!c)
+		return coll_comm_early(args->comm, by_mpi, args, ret);
+	if (c->hosts > COLL_MAX_HOSTS || wrong(args, (int)c->size) ||
 	    coll_type_of(c->priv, args->recvtype, &g.to))
 		return false;
 	g.bytes = (size_t)args->recvcount * g.to.size;

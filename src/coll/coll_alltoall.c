@@ -240,7 +240,9 @@ bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *
 	enum coll_variant v;
 	uint64_t start;
 
-	if (!c || is_wrong(args, (int)c->size) || fill(&a, args) || nowhere(&a, &a.recv) ||
+	if (!c)
+		return coll_comm_early(args->comm, by_mpi, args, ret);
+	if (is_wrong(args, (int)c->size) || fill(&a, args) || nowhere(&a, &a.recv) ||
 	    (!a.in_place && nowhere(&a, &a.send)))
 		return false;
 	v = c->variant[op];

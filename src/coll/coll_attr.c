@@ -94,7 +94,8 @@ static void leave_together(void)
 
 	/* All are begun before one is waited for: ranks have them in different orders. */
 	while (req && (c = coll_comm_next(&at)))
-		if (!c->net || atomic_load(&c->err) || PMPI_Ibarrier(c->priv, &req[c->id]))
+		if (!c->net || c->hosts == 1 || atomic_load(&c->err) ||
+		    PMPI_Ibarrier(c->priv, &req[c->id]))
 			req[c->id] = MPI_REQUEST_NULL;
 	at = 0;
 	while (req && (c = coll_comm_next(&at)))
@@ -195,6 +196,48 @@ void coll_comm_start(void)
 		pthread_once(&once, start);
 }
 
+/* What decides what a rank does before it knows anything of the others. Launchers need not give all
+ * of them the same environment, Open MPI's for one: so here, where all ranks are, they agree on the
+ * most that any of them has. */
+enum { OFF, SAME_SUMS, AFTER, SETTINGS };
+
+static void say_unlike(const int most[SETTINGS], const int least[SETTINGS])
+{
+	static const char *const names[SETTINGS] = {
+		[OFF] = "WEFT_COLL=off",
+		[SAME_SUMS] = "WEFT_COLL_SAME_SUMS",
+		[AFTER] = "WEFT_COLL_AFTER",
+	};
+
+	for (int i = 0; i < SETTINGS; i++)
+		if (most[i] != least[i] && !(i == AFTER && most[SAME_SUMS]))
+			util_log(
+				UTIL_LOG_WARN,
+				"coll: %s is not the same on all ranks; the most that one has, %d, "
+				"holds for all. Launchers do not always give what is set to other "
+				"hosts (Open MPI's: -x NAME)",
+				names[i], most[i]);
+}
+
+void coll_comm_init(void)
+{
+	const struct coll_env *e = coll_env();
+	int mine[2][SETTINGS] = {
+		{[OFF] = e->choice.off, [SAME_SUMS] = e->same_sums, [AFTER] = (int)e->after}};
+	int all[2][SETTINGS], rank;
+
+	for (int i = 0; i < SETTINGS; i++)
+		mine[1][i] = -mine[0][i];
+	if (PMPI_Allreduce(mine, all, 2 * SETTINGS, MPI_INT, MPI_MAX, MPI_COMM_WORLD))
+		return;
+	for (int i = 0; i < SETTINGS; i++)
+		all[1][i] = -all[1][i];
+	if (!PMPI_Comm_rank(MPI_COMM_WORLD, &rank) && !rank)
+		say_unlike(all[0], all[1]);
+	coll_env_settle(all[0][OFF], all[0][SAME_SUMS], (unsigned int)all[0][AFTER]);
+	coll_comm_start();
+}
+
 /* The attribute, if there can be one: not before MPI_Init, which programs that have only sessions
  * never call; there is no MPI_COMM_SELF then, with which everything ends. */
 static bool can_have(MPI_Comm comm)
@@ -262,10 +305,10 @@ static struct coll_comm *make(MPI_Comm comm)
 	if (!c)
 		abort(); /* the others are on their way into the exchange */
 	c->priv = MPI_COMM_NULL;
-	guarded = coll_guard_setup(world);
+	guarded = coll_guard_others(world, comm, COLL_GUARD_SETUP);
 	ret = coll_boot(c, comm);
 	if (guarded)
-		coll_guard_setup_end(world);
+		coll_guard_others_end(world);
 	if (ret) {
 		say_left(c, ret);
 		coll_unboot(c, false);
@@ -275,12 +318,30 @@ static struct coll_comm *make(MPI_Comm comm)
 	return c;
 }
 
-/* Ranks call the operations of a communicator in the same order, so all of them count alike. */
+/* Ranks call the operations of a communicator in the same order, and have agreed on how many are
+ * too early, so all of them count alike. */
 static bool too_early(MPI_Comm comm, int calls)
 {
 	if (comm == MPI_COMM_WORLD || calls >= (int)coll_env()->after)
 		return false;
 	PMPI_Comm_set_attr(comm, keyval, &had[calls + 1]);
+	return true;
+}
+
+bool coll_comm_early(MPI_Comm comm, int (*mpi)(const void *arg), const void *arg, int *ret)
+{
+	struct coll_comm *world;
+	void *value;
+	int found;
+
+	if (!can_have(comm) || PMPI_Comm_get_attr(comm, keyval, &value, &found) || !found ||
+	    calls_of(value) < 0)
+		return false;
+	world = coll_comm_known(MPI_COMM_WORLD);
+	if (!coll_guard_others(world, comm, COLL_GUARD_EARLY))
+		return false;
+	*ret = mpi(arg);
+	coll_guard_others_end(world);
 	return true;
 }
 

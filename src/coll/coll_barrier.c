@@ -51,5 +51,5 @@ bool coll_barrier(MPI_Comm comm, int *ret)
 		.mpi_arg = &comm,
 	};
 
-	return c && coll_plan_run(c, comm, &job, ret);
+	return c ? coll_plan_run(c, comm, &job, ret) : coll_comm_early(comm, by_mpi, &comm, ret);
 }

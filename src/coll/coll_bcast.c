@@ -424,7 +424,9 @@ bool coll_bcast(const struct coll_bcast_args *args, int *ret)
 		.mpi_arg = args,
 	};
 
-	if (!c || c->hosts > COLL_MAX_HOSTS || wrong(args, (int)c->size) ||
+	if (!c)
+		return coll_comm_early(args->comm, by_mpi, args, ret);
+	if (c->hosts > COLL_MAX_HOSTS || wrong(args, (int)c->size) ||
 	    coll_type_of(c->priv, args->type, &b.type))
 		return false;
 	/* As much on every rank, whatever the types look like. */

@@ -38,12 +38,13 @@ struct coll_peer {
 	/* The guard's (coll_guard.h): when it has asked, and from when on the peer counts as lost.
 	 * 0: not. */
 	_Atomic uint64_t watched, lost_at;
+	atomic_bool needed; /* of MPI_COMM_WORLD: it is of the other one that is guarded */
 };
 
 /* Whether somebody is inside an operation of the MPI's own; see coll_guard.h. */
 struct coll_inside {
-	_Atomic uint32_t turn, op; /* op: COLL_OPS: another communicator is being set up */
-	struct coll_watch watch;   /* the guard's alone */
+	_Atomic uint32_t turn, op;
+	struct coll_watch watch; /* the guard's alone */
 };
 
 /* Where a peer's data shall go. addr is for fi_writedata; key 0 and len 0: MPI shall carry it. */
@@ -103,8 +104,9 @@ struct coll_comm {
 		bool registered;
 	} scratch[3]; /* of what is sent, of what is received, of what is still being sent */
 	struct coll_stats stats[COLL_OPS][COLL_VARIANTS];
-	struct coll_inside inside, setting_up;
-	atomic_bool sets_up;
+	struct coll_inside inside;
+	struct coll_inside others; /* of MPI_COMM_WORLD: in another communicator */
+	atomic_bool for_others;
 	uint32_t watched;       /* how far round; the guard's alone */
 	uint64_t asks;          /* how often others were asked whether they are there */
 	uint64_t carried;       /* messages that the MPI carried */
@@ -131,6 +133,8 @@ int coll_comm_error(MPI_Comm comm, int err);
 bool coll_comm_broken(struct coll_comm *c);
 /* After MPI's beginning, before the program can do anything that ends with it. */
 void coll_comm_start(void);
+/* The same, in MPI_Init, where all ranks are. */
+void coll_comm_init(void);
 /* At the beginning of MPI's end. */
 void coll_comm_end_all(void);
 /* After it, when all ranks have come there. Until then who still waits for somebody may ask whether

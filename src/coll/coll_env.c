@@ -36,7 +36,7 @@ const struct util_tunable coll_tunables[] = {
 		 .check = check_choice,
 		 .help = "How collective operations are done: auto, off (by the MPI itself), "
 			 "or OPERATION=VARIANT,..., for example alltoall=pap_direct. That of a "
-			 "communicator's first rank counts; off must be on all ranks or none."},
+			 "communicator's first rank counts; off on one rank holds for all."},
 	[TUNE_PROVIDER] =
 		{.name = "WEFT_COLL_PROVIDER",
 		 .type = UTIL_TUNE_STR,
@@ -83,7 +83,7 @@ const struct util_tunable coll_tunables[] = {
 			 "bits in every call and every run with the same ranks in the same places. "
 			 "auto does not try the MPI's own for them then, also where it is faster, "
 			 "and "
-			 "communicators are set up at once. The same on all ranks."},
+			 "communicators are set up at once. What one rank has holds for all."},
 	[TUNE_STATS] = {.name = "WEFT_COLL_STATS",
 			.type = UTIL_TUNE_BOOL,
 			.def = "no",
@@ -118,7 +118,7 @@ const struct util_tunable coll_tunables[] = {
 			.help = "How many collective calls of a communicator, other than "
 				"MPI_COMM_WORLD, are left to the MPI before it is set up. That "
 				"takes as long as to make several, and many are freed before. The "
-				"same on all ranks. 0 with WEFT_COLL_SAME_SUMS."},
+				"most that a rank has holds for all. 0 with WEFT_COLL_SAME_SUMS."},
 	{0},
 };
 
@@ -142,6 +142,13 @@ static void read_all(void)
 	/* The MPI would add in another order in the first calls. */
 	env.after = env.same_sums ? 0 : (unsigned int)util_tune_uint(&coll_tunables[TUNE_AFTER]);
 	env.stats = util_tune_bool(&coll_tunables[TUNE_STATS]);
+}
+
+void coll_env_settle(bool off, bool same_sums, unsigned int after)
+{
+	env.choice.off = off;
+	env.same_sums = same_sums;
+	env.after = same_sums ? 0 : after;
 }
 
 const struct coll_env *coll_env(void)

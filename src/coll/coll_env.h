@@ -30,5 +30,7 @@ struct coll_env {
 
 /* Read once. */
 const struct coll_env *coll_env(void);
+/* What all ranks have agreed on, at the beginning of all. */
+void coll_env_settle(bool off, bool same_sums, unsigned int after);
 
 #endif

@@ -172,6 +172,31 @@ static void look_for_others(struct coll_comm *c, uint64_t now)
 		ask_some(c, now);
 }
 
+/* It is needed where we are. acquire: that we still are is looked at after it. */
+static bool gone(const struct coll_comm *world, uint32_t rank)
+{
+	const struct coll_peer *p = &world->peer[rank];
+
+	return atomic_load_explicit(&p->needed, memory_order_acquire) && atomic_load(&p->dead);
+}
+
+static bool any_gone(const struct coll_comm *world)
+{
+	for (uint32_t i = 0; i < world->size; i++)
+		if (gone(world, i))
+			return true;
+	return false;
+}
+
+static const char *in_what(uint32_t op)
+{
+	if (op == COLL_GUARD_SETUP)
+		return "the set-up of another communicator";
+	if (op == COLL_GUARD_EARLY)
+		return "another communicator's first calls (WEFT_COLL_AFTER)";
+	return coll_op_names[op];
+}
+
 /* Not by exit(), which would run what the program has for its end while it is in the middle of a
  * call; nor by MPI_Abort, which a second thread may call only if the program has asked for
  * threads. */
@@ -182,13 +207,12 @@ static void end_process(const struct coll_comm *c, const struct coll_inside *in,
 	int len;
 
 	for (uint32_t i = 0; i < c->size; i++)
-		if (atomic_load(&c->peer[i].dead))
+		if (in == &c->others ? gone(c, i) : atomic_load(&c->peer[i].dead))
 			snprintf(who, sizeof(who), "rank %u of %u is lost", i, c->size);
 	len = snprintf(text, sizeof(text),
 		       "weft-coll: %s; rank %u of %u has been in %s, by the MPI's own, for %llu s "
 		       "and would wait for ever: its process ends.%s\n",
-		       who, c->rank, c->size,
-		       op < COLL_OPS ? coll_op_names[op] : "the set-up of another communicator",
+		       who, c->rank, c->size, in_what(op),
 		       (unsigned long long)((now - in->watch.since) / UTIL_NS_PER_S),
 		       op < COLL_OPS
 			       ? " Where a variant that is named in WEFT_COLL does it, it gets "
@@ -205,8 +229,9 @@ static void end_process(const struct coll_comm *c, const struct coll_inside *in,
 static enum coll_watch_next step(struct coll_comm *c, struct coll_inside *in, uint32_t turn,
 				 uint64_t now)
 {
-	return coll_watch_step(&in->watch, turn, turn & 1 && coll_comm_broken(c), now,
-			       coll_env()->patience);
+	bool lost = turn & 1 && (in == &c->others ? any_gone(c) : coll_comm_broken(c));
+
+	return coll_watch_step(&in->watch, turn, lost, now, coll_env()->patience);
 }
 
 static enum coll_watch_next look_at(struct coll_comm *c, struct coll_inside *in, uint64_t now)
@@ -249,7 +274,7 @@ static enum coll_watch_next look_at_all(bool news)
 		take_news();
 	while ((c = coll_comm_next(&at))) {
 		most = more_of(most, look_at(c, &c->inside, now));
-		most = more_of(most, look_at(c, &c->setting_up, now));
+		most = more_of(most, look_at(c, &c->others, now));
 	}
 	return most;
 }
@@ -337,18 +362,56 @@ void coll_guard_wake(void)
 	pthread_mutex_unlock(&lock);
 }
 
-bool coll_guard_setup(struct coll_comm *world)
+/* Which ranks of `world` are in a group; others, of programs that were spawned, are not known. */
+static bool need(struct coll_comm *world, MPI_Group all, MPI_Group some)
 {
-	if (!world || coll_comm_broken(world) || atomic_exchange(&world->sets_up, true))
+	int n = 0, *of = PMPI_Group_size(some, &n) ? NULL : calloc((size_t)n, 2 * sizeof(*of));
+	bool ok = of;
+
+	for (int i = 0; i < n && ok; i++)
+		of[i] = i;
+	ok = ok && !PMPI_Group_translate_ranks(some, n, of, all, of + n);
+	for (uint32_t i = 0; i < world->size && ok; i++)
+		atomic_store(&world->peer[i].needed, false);
+	for (int i = 0; i < n && ok; i++)
+		if (of[n + i] >= 0 && of[n + i] < (int)world->size)
+			atomic_store(&world->peer[of[n + i]].needed, true);
+	free(of);
+	return ok;
+}
+
+static bool need_ranks_of(struct coll_comm *world, MPI_Comm comm)
+{
+	MPI_Group all, some;
+	bool ok;
+
+	if (PMPI_Comm_group(MPI_COMM_WORLD, &all))
 		return false;
-	coll_guard_enter(&world->setting_up, COLL_OPS);
+	ok = !PMPI_Comm_group(comm, &some);
+	if (ok) {
+		ok = need(world, all, some);
+		PMPI_Group_free(&some);
+	}
+	PMPI_Group_free(&all);
+	return ok;
+}
+
+bool coll_guard_others(struct coll_comm *world, MPI_Comm comm, uint32_t what)
+{
+	if (!world || atomic_exchange(&world->for_others, true))
+		return false;
+	if (!need_ranks_of(world, comm)) {
+		atomic_store(&world->for_others, false);
+		return false;
+	}
+	coll_guard_enter(&world->others, what);
 	return true;
 }
 
-void coll_guard_setup_end(struct coll_comm *world)
+void coll_guard_others_end(struct coll_comm *world)
 {
-	coll_guard_leave(&world->setting_up);
-	atomic_store(&world->sets_up, false);
+	coll_guard_leave(&world->others);
+	atomic_store(&world->for_others, false);
 }
 
 void coll_guard_fence(void)

@@ -15,6 +15,7 @@
 extern atomic_bool coll_guard_asleep;
 void coll_guard_wake(void);
 
+/* op: or COLL_GUARD_... */
 static inline void coll_guard_enter(struct coll_inside *in, uint32_t op)
 {
 	/* Odd even if somebody has left the call before by a jump out of an error handler. */
@@ -47,12 +48,13 @@ static inline int coll_guard_run(struct coll_comm *c, enum coll_op op, int (*mpi
 	return ret;
 }
 
-/* While a communicator is set up, which is all by the MPI, too, nothing is known of its ranks but
- * what `world`, which has all of them, knows. Nobody looks if that is broken already: then the
- * program goes on without those who are gone, and makes a communicator of the others. One at a
- * time. Returns whether it is looked at, and then has to be left. */
-bool coll_guard_setup(struct coll_comm *world);
-void coll_guard_setup_end(struct coll_comm *world);
+/* While a communicator is set up, and in its first calls before that, all is by the MPI, too, and
+ * nothing is known of its ranks but what `world`, the state of MPI_COMM_WORLD, knows: those of
+ * `comm` count. One at a time; `world` may be NULL. Returns whether it is looked at, and then has
+ * to be left. */
+enum { COLL_GUARD_SETUP = COLL_OPS, COLL_GUARD_EARLY };
+bool coll_guard_others(struct coll_comm *world, MPI_Comm comm, uint32_t what);
+void coll_guard_others_end(struct coll_comm *world);
 
 /* A communicator that was removed from the table is not looked at any more. */
 void coll_guard_fence(void);

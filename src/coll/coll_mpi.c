@@ -24,7 +24,7 @@ EXPORT int MPI_Init(int *argc, char ***argv)
 	int ret = PMPI_Init(argc, argv);
 
 	if (!ret)
-		coll_comm_start();
+		coll_comm_init();
 	return ret;
 }
 
@@ -33,7 +33,7 @@ EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 	int ret = PMPI_Init_thread(argc, argv, required, provided);
 
 	if (!ret)
-		coll_comm_start();
+		coll_comm_init();
 	return ret;
 }
 

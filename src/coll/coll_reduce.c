@@ -291,7 +291,7 @@ bool coll_reduce(struct coll_reduce *r, MPI_Comm comm, int *ret)
 	};
 
 	if (!c)
-		return false;
+		return coll_comm_early(comm, r->mpi, r->arg, ret);
 	if (!job.bytes || r->size > c->vector)
 		return coll_plan_leave(c, comm, &job, ret);
 	r->c = c;

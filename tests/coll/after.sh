@@ -21,6 +21,22 @@ for mpi in openmpi mpich; do
 		check_eq "$after: $(sed -n 's/.* by \(tree\|dissem\): \([0-9]*\) calls.*/\2/p' <<<"$err" |
 			awk '{ n += $1 } END { print n + 0 }')" "$after: $expect"
 	done
+	# Ranks whose launcher has given them unlike settings: the most that one of them has holds for all.
+	# shellcheck disable=SC2016 # it is the rank's shell that knows
+	unlike='case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in 1) export $1;; esac; exec "$2"'
+	for setting in WEFT_COLL_AFTER=100 WEFT_COLL=off; do
+		run env WEFT_COLL_AFTER=0 timeout -k 5 60 "$WEFT" run --coll --mpi $mpi -n 2 sh -c "$unlike" - \
+			$setting "$program"
+		check_code 0
+		check_has "$out" " checks, 0 failures"
+		check_has "$err" "coll: ${setting%=100} is not the same on all ranks"
+		check_lacks "$err" " by dissem: "
+	done
+	run env WEFT_COLL_AFTER=100 timeout -k 5 60 "$WEFT" run --coll --mpi $mpi -n 2 sh -c "$unlike" - \
+		WEFT_COLL_SAME_SUMS=yes "$program"
+	check_code 0
+	check_has "$err" "coll: WEFT_COLL_SAME_SUMS is not the same on all ranks"
+	check_has "$err" "allreduce by tree: "
 	# Not where it would matter to sums.
 	run env WEFT_COLL_AFTER=100 WEFT_COLL_SAME_SUMS=yes timeout -k 5 60 "$WEFT" run --coll -n 2 "$program"
 	check_code 0

@@ -38,6 +38,18 @@ static void unlike(void)
 	alltoall(second);
 }
 
+/* The others keep it until MPI_Finalize, which does not wait for who has not. (By the letter all
+ * ranks have to free it; MPIs do not mind.) */
+static void freed_by_one(void)
+{
+	MPI_Comm kept;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &kept);
+	alltoall(kept);
+	if (mt.rank == 1)
+		MPI_Comm_free(&kept);
+}
+
 /* A type of Fortran's kinds is predefined without being named: nobody may free it. */
 static void by_precision(void)
 {
@@ -117,5 +129,6 @@ int main(int argc, char **argv)
 	mt_part("by precision", by_precision);
 	mt_part("nothing of much", nothing_of_much);
 	mt_part("unlike", unlike);
+	mt_part("freed by one", freed_by_one);
 	return mt_done();
 }

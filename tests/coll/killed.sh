@@ -110,6 +110,14 @@ killed 4 4 "allreduce=tree allgather=tree barrier=dissem alltoall=pap_shm_direct
 killed 4 100000 "alltoall=pap_direct reduce_scatter=halving" "${on[@]}"
 ended 4 600000 bcast "${on[@]}"
 ended 4 100000 allgather "${on[@]}"
+# Who only waits for it, in a call of another communicator than that in which the network has given it up: it
+# is the root, or on a host that another one waits for.
+for variant in direct tree; do
+	killed 4 40 "barrier=dissem bcast=$variant" "${on[@]}"
+done
+for variant in tree halving; do
+	killed 3 4 "barrier=dissem allreduce=$variant" "${on[@]}"
+done
 # The fifth call is one in which the MPI's own is tried.
 how=(-w 4)
 ended 4 4 barrier "${on[@]}"
@@ -119,6 +127,12 @@ how=(-w 0)
 ended 4 4 alltoall "${on[@]}"
 check_true grep -q "has been in the set-up of another communicator" "$tmp/err"
 patient 4 alltoall "-w 0 -l 4" "${on[@]}"
+# In the first call of one that is not set up yet.
+export WEFT_COLL_AFTER=3
+ended 4 4 alltoall "${on[@]}"
+check_true grep -q "has been in another communicator's first calls" "$tmp/err"
+patient 4 alltoall "-w 0 -l 4" "${on[@]}"
+export WEFT_COLL_AFTER=0
 how=()
 # It is stopped for longer than ours wait before they ask, and not for as long as the provider does.
 WEFT_RD_TIMEOUT=30000 patient 600000 bcast "-s 8" "${on[@]}"
