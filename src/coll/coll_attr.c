@@ -9,6 +9,7 @@
 #include "coll_boot.h"
 #include "coll_env.h"
 #include "coll_guard.h"
+#include "coll_letter.h"
 #include "coll_plan.h"
 #include "util_log.h"
 
@@ -380,7 +381,7 @@ int coll_comm_error(MPI_Comm comm, int err)
 	struct coll_comm *c = coll_comm_known(comm);
 
 	if (c)
-		coll_tell_broken(c);
+		coll_letter_broken(c, COLL_LETTER_NS);
 	PMPI_Comm_call_errhandler(comm, code);
 	return code;
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -225,55 +224,12 @@ int coll_leave(struct coll_comm *c)
 
 /* ---- the end ---- */
 
-/* What it may take to tell the others, some of whom may be dead; those who are not told look for
- * everybody by themselves, only not so soon. */
-#define TELL_NS (100 * UTIL_NS_PER_MS)
-
-static bool make_progress(uint64_t until)
-{
-	if (!coll_net_progress())
-		sched_yield();
-	return util_now_ns() < until;
-}
-
-static void tell(struct coll_comm *c, uint32_t rank, uint64_t until)
-{
-	struct coll_put p = {
-		.len = sizeof(uint64_t),
-		.peer = rank,
-		.kind = COLL_BROKEN,
-		.to = {c->peer[rank].mem.addr + coll_end_at(c), c->peer[rank].mem.key},
-	};
-
-	p.buf = coll_net_word(&p.desc);
-	while (try_put(c, &p) == -EAGAIN && make_progress(until))
-		;
-}
-
 bool coll_comm_broken(struct coll_comm *c)
 {
 	if (atomic_load_explicit(&c->shm.head->broken, memory_order_relaxed) &&
 	    !atomic_load(&c->err))
 		atomic_store(&c->err, -ECONNABORTED);
 	return atomic_load_explicit(&c->err, memory_order_relaxed);
-}
-
-/* One of a host tells all of the others'. */
-void coll_tell_broken(struct coll_comm *c)
-{
-	uint64_t until = util_now_ns() + TELL_NS;
-
-	if (c->told)
-		return;
-	c->told = true;
-	if (coll_shm_break(&c->shm) || !c->net)
-		return;
-	for (uint32_t i = 0; i < c->size; i++)
-		if (c->peer[i].host != c->host && !atomic_load(&c->peer[i].dead))
-			tell(c, i, until);
-	/* Some providers move it only while we are here. */
-	while (atomic_load(&c->pending) && make_progress(until))
-		;
 }
 
 /* ---- memory ---- */

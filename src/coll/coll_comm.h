@@ -71,7 +71,6 @@ struct coll_comm {
 	bool net;                            /* the network can be used; agreed */
 	enum coll_variant variant[COLL_OPS]; /* of WEFT_COLL; agreed */
 	atomic_int err;                      /* -errno: broken for good */
-	bool told;                           /* ... and the others know */
 
 	uint32_t hosts, host; /* how many, and ours; agreed but for ours */
 	uint32_t *first;   /* [hosts + 1]: ranks of host h are by_host[first[h]] up to first[h + 1];
@@ -242,9 +241,6 @@ int coll_flush(struct coll_comm *c);
  * call after the next one, and whoever comes to that has received them. Others do wait for them,
  * though, and some providers move them only while we are here. */
 int coll_leave(struct coll_comm *c);
-/* Tells everybody, once, that the communicator is broken: whoever waits for us, or for somebody who
- * waits for us, would do so for ever. */
-void coll_tell_broken(struct coll_comm *c);
 
 /* Memory of at least len bytes that stays with the communicator, for what is packed (0), to be
  * unpacked (1), or sent after the call (2); registered if that works. NULL: no memory. */

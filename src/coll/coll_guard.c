@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "coll_env.h"
+#include "coll_letter.h"
 #include "util_clock.h"
 #include "util_log.h"
 
@@ -30,42 +31,14 @@ static bool started, stop;
 
 /* ---- asking ---- */
 
-/* A write that may outlive the communicator. */
-struct letter {
-	struct coll_tx tx;
-	uint32_t id;
-	uint64_t serial;
-};
-
-static struct letter *letter_to(const struct coll_comm *c, uint32_t rank,
-				void (*done)(struct coll_tx *tx, int err))
+static void answered(struct coll_comm *c, uint32_t rank, uint32_t tag, int err)
 {
-	struct letter *l = calloc(1, sizeof(*l));
+	struct coll_peer *p = &c->peer[rank];
 
-	if (!l)
-		return NULL;
-	l->tx.done = done;
-	l->tx.peer = rank;
-	l->id = c->id;
-	l->serial = c->serial;
-	return l;
-}
-
-/* By whoever makes progress; communicators do not end meanwhile. */
-static void answered(struct coll_tx *tx, int err)
-{
-	struct letter *l = (struct letter *)tx;
-	uint32_t at = l->id;
-	struct coll_comm *c = coll_comm_next(&at);
-
-	if (c && c->serial == l->serial) {
-		struct coll_peer *p = &c->peer[tx->peer];
-
-		atomic_store(&p->lost_at,
-			     err ? coll_watch_lost_at(atomic_load(&p->watched), util_now_ns()) : 0);
-		atomic_store(&p->watched, 0);
-	}
-	free(l);
+	(void)tag;
+	atomic_store(&p->lost_at,
+		     err ? coll_watch_lost_at(atomic_load(&p->watched), util_now_ns()) : 0);
+	atomic_store(&p->watched, 0);
 }
 
 /* A network that has given somebody up may refuse to ask again, and knows no reason. */
@@ -79,20 +52,13 @@ static void refused(struct coll_peer *p, uint64_t now)
 static void ask(struct coll_comm *c, uint32_t rank, uint64_t now)
 {
 	struct coll_peer *p = &c->peer[rank];
-	struct coll_to to = {p->addr, p->ping.addr, p->ping.key};
-	struct letter *l = letter_to(c, rank, answered);
 	int ret;
 
-	if (!l)
-		return;
 	atomic_store(&p->watched, now);
-	ret = coll_net_ping(&l->tx, &to);
-	if (!ret)
-		return;
-	free(l);
-	if (ret == -EAGAIN)
+	ret = coll_letter_ask(c, rank, 0, answered);
+	if (ret == -EAGAIN || ret == -ENOMEM)
 		atomic_store(&p->watched, 0); /* no room: next time */
-	else
+	else if (ret)
 		refused(p, now);
 }
 
@@ -112,37 +78,6 @@ static void ask_some(struct coll_comm *c, uint64_t now)
 			ask(c, rank, now);
 	}
 	c->watched = asked < ASK_MOST ? 0 : (c->watched + ASK_MOST) % c->size;
-}
-
-/* ---- telling ---- */
-
-static void told(struct coll_tx *tx, int err)
-{
-	(void)err;
-	free(tx);
-}
-
-static void tell(struct coll_comm *c, uint32_t rank)
-{
-	struct coll_peer *p = &c->peer[rank];
-	struct coll_word w = {COLL_BROKEN, 0, p->comm, c->rank};
-	struct coll_to to = {p->addr, p->mem.addr + coll_end_at(c), p->mem.key};
-	struct letter *l = letter_to(c, rank, told);
-	void *desc;
-	const void *word = coll_net_word(&desc);
-
-	if (l && coll_net_write(&l->tx, word, sizeof(uint64_t), desc, &to, coll_word_pack(&w)))
-		free(l); /* it will find out by itself */
-}
-
-/* As coll_tell_broken, which is for the thread that is in the call only. */
-static void tell_all(struct coll_comm *c)
-{
-	if (coll_shm_break(&c->shm) || !c->net)
-		return;
-	for (uint32_t i = 0; i < c->size; i++)
-		if (c->peer[i].host != c->host && !atomic_load(&c->peer[i].dead))
-			tell(c, i);
 }
 
 /* ---- looking ---- */
@@ -167,7 +102,7 @@ static void look_for_others(struct coll_comm *c, uint64_t now)
 	for (uint32_t i = 0; i < c->size; i++)
 		look_for(c, i, now);
 	if (!broken && coll_comm_broken(c))
-		tell_all(c);
+		coll_letter_broken(c, 0);
 	if (c->net && c->hosts > 1)
 		ask_some(c, now);
 }

@@ -9,6 +9,7 @@
 
 #include "coll_guard.h"
 #include "coll_here.h"
+#include "coll_letter.h"
 #include "coll_place.h"
 #include "coll_rounds.h"
 #include "util_clock.h"
@@ -385,7 +386,7 @@ static void took(struct coll_comm *c, const struct coll_job *job, enum coll_vari
 		return;
 	if (!atomic_load(&c->err))
 		atomic_store(&c->err, -EIO);
-	coll_tell_broken(c);
+	coll_letter_broken(c, COLL_LETTER_NS);
 }
 
 /* Nothing is to be found out about a call of the MPI's own, as all ranks know: it is only counted,

@@ -221,7 +221,8 @@ bool coll_shm_break(struct coll_shm *s)
 {
 	bool before = atomic_exchange(&s->head->broken, 1);
 
-	coll_shm_event(s);
+	if (!before)
+		coll_shm_event(s);
 	return before;
 }
 

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "coll_letter.h"
 #include "util_clock.h"
 
 #define AWAKE_NS  (50 * UTIL_NS_PER_US) /* before the first nap, ... */
@@ -50,27 +51,12 @@ static void mpi_turn(struct coll_comm *c, struct coll_wait *w)
 
 /* ---- whether they are there ---- */
 
-/* A write that nobody notices, but that fails if nobody is there. It may outlive the call, and the
- * communicator. */
-struct ask {
-	struct coll_tx tx;
-	uint32_t id, call;
-	uint64_t serial;
-};
-
-static void asked(struct coll_tx *tx, int err)
+static void answered(struct coll_comm *c, uint32_t rank, uint32_t call, int err)
 {
-	struct ask *a = (struct ask *)tx;
-	uint32_t at = a->id;
-	struct coll_comm *c = coll_comm_next(&at);
-
+	atomic_store(&c->peer[rank].asked, false);
 	/* In a later call nobody waits for this answer. */
-	if (c && c->serial == a->serial) {
-		atomic_store(&c->peer[tx->peer].asked, false);
-		if (err && c->call == a->call)
-			coll_comm_lost(c, tx->peer, err);
-	}
-	free(a);
+	if (err && c->call == call)
+		coll_comm_lost(c, rank, err);
 }
 
 /* Once: a provider may take long to give somebody up. Who has been given up already, perhaps in a
@@ -78,24 +64,15 @@ static void asked(struct coll_tx *tx, int err)
 static void ask(struct coll_comm *c, uint32_t rank)
 {
 	struct coll_peer *p = &c->peer[rank];
-	struct coll_to to = {p->addr, p->ping.addr, p->ping.key};
-	struct ask *a = atomic_load(&p->asked) ? NULL : calloc(1, sizeof(*a));
 	int ret;
 
-	if (!a)
+	if (atomic_exchange(&p->asked, true))
 		return;
-	a->tx.done = asked;
-	a->tx.peer = rank;
-	a->serial = c->serial;
-	a->id = c->id;
-	a->call = c->call;
-	atomic_store(&p->asked, true);
 	c->asks++;
-	ret = coll_net_ping(&a->tx, &to);
+	ret = coll_letter_ask(c, rank, c->call, answered);
 	if (!ret)
 		return;
 	atomic_store(&p->asked, false);
-	free(a);
 	if (ret != -EAGAIN && ret != -ENOMEM) /* these: next time */
 		coll_comm_lost(c, rank, ret);
 }
