@@ -7,6 +7,8 @@
 
 enum { TURNS = 8, TAG = 0x6ef9 };
 
+#define AGAIN_NS (500 * UTIL_NS_PER_MS)
+
 static int give(struct coll_comm *c, struct coll_clock *k, int n, int peer)
 {
 	MPI_Request req;
@@ -59,12 +61,11 @@ static int ask(struct coll_comm *c, struct coll_clock *k, int first, double *ns)
 	return ret;
 }
 
-int coll_clock_offset(struct coll_comm *c, struct coll_clock *k, double *ns)
+static int compare(struct coll_comm *c, struct coll_clock *k)
 {
 	MPI_Request req;
 	int ret = 0;
 
-	*ns = 0;
 	for (uint32_t h = 0; h < c->hosts; h++)
 		k->own[h] = 0;
 	for (uint32_t h = 1; h < c->hosts && coll_is_master(c) && !ret; h++) {
@@ -79,6 +80,25 @@ int coll_clock_offset(struct coll_comm *c, struct coll_clock *k, double *ns)
 	if (!ret)
 		ret = coll_wait_mpi(c, &req);
 	if (!ret)
-		*ns = k->all[c->host];
+		k->offset = k->all[c->host];
+	return ret;
+}
+
+/* One knows how long ago it was, and says whether it shall be done. */
+int coll_clock_offset(struct coll_comm *c, struct coll_clock *k, double *ns)
+{
+	uint64_t now = util_now_ns();
+	MPI_Request req;
+	int ret;
+
+	k->again = !k->compared || now - k->compared >= AGAIN_NS;
+	if (PMPI_Ibcast(&k->again, 1, MPI_INT, (int)coll_master(c, 0), c->priv, &req))
+		return -EIO;
+	ret = coll_wait_mpi(c, &req);
+	if (!ret && k->again) {
+		ret = compare(c, k);
+		k->compared = util_now_ns();
+	}
+	*ns = k->offset;
 	return ret;
 }

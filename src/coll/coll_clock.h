@@ -2,7 +2,9 @@
  *
  * Collective: all ranks of the communicator call it together. Good to about half of the difference
  * between the two ways of the fastest message there and back, and for as long as clocks run alike:
- * for times that are compared soon.
+ * so they are compared again if the last time was half a second ago, in which clocks of computers
+ * drift apart by some 10 us. Comparing takes eight messages there and back for each host, one host
+ * after another.
  */
 #ifndef WEFT_COLL_CLOCK_H
 #define WEFT_COLL_CLOCK_H
@@ -16,6 +18,9 @@
 struct coll_clock {
 	double own[COLL_CLOCK_HOSTS], all[COLL_CLOCK_HOSTS];
 	double time;
+	uint64_t compared; /* when; 0: never. Of the rank that compares them with its own */
+	double offset;
+	int again;
 };
 
 /* *ns: to be added to times of this host, and they are those of the first one. 0 or -errno. */

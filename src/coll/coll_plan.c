@@ -5,20 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "coll_guard.h"
 #include "coll_here.h"
 #include "coll_letter.h"
+#include "coll_measure.h"
 #include "coll_place.h"
 #include "coll_rounds.h"
 #include "util_clock.h"
 #include "util_log.h"
 
-enum {
-	TURNS = 16,                                       /* of a measurement */
-	SAID = sizeof(struct coll_said) / sizeof(double), /* when all agree */
-};
+enum { SAID = sizeof(struct coll_said) / sizeof(double) }; /* when all agree */
 
 /* Something that all ranks do by the MPI; `error` is what it said to the begin of it. If one of
  * them is gone, or can not, the communicator is broken, and what was begun remains so, with its
@@ -43,101 +40,6 @@ static bool all_ok(struct coll_comm *c, bool ok)
 	p->all_ok = 0;
 	error = PMPI_Iallreduce(&p->ok, &p->all_ok, 1, MPI_INT, MPI_MIN, c->priv, &req);
 	return !all_of(c, error, &req) && p->all_ok;
-}
-
-/* ---- what things take ---- */
-
-/* There and back between the first two hosts, a few times. The shortest: whatever was longer was
- * disturbed. ns[0]: a turn; ns[1]: to send. */
-static int turns(struct coll_comm *c, size_t len, double ns[2])
-{
-	uint32_t call = coll_begin(c), other = 1 - c->host;
-	uint32_t to = coll_master(c, other);
-	uint64_t began, sent, now;
-	int ret = 0;
-
-	ns[0] = ns[1] = 1e12;
-	for (int i = 0; i < TURNS && !ret; i++) {
-		began = sent = util_now_ns();
-		if (c->host == 0) {
-			ret = coll_put_slot(c, call, to, COLL_ROUND, c->memory, len, c->mem.desc);
-			sent = util_now_ns();
-		}
-		if (!ret)
-			ret = coll_there_wait(c, call, COLL_ROUND, other);
-		if (!ret && c->host == 1)
-			ret = coll_put_slot(c, call, to, COLL_ROUND, c->memory, len, c->mem.desc);
-		now = util_now_ns();
-		ns[0] = (double)(now - began) < ns[0] ? (double)(now - began) : ns[0];
-		ns[1] = (double)(sent - began) < ns[1] ? (double)(sent - began) : ns[1];
-	}
-	return ret ? ret : coll_flush(c);
-}
-
-static double time_of_copy(uint8_t *from, uint8_t *to, size_t len)
-{
-	uint64_t began = util_now_ns();
-
-	for (int i = 0; i < TURNS; i++)
-		memcpy(to, from, len);
-	return (double)(util_now_ns() - began) / TURNS / (double)len;
-}
-
-static double time_of_adding(uint8_t *from, uint8_t *to, size_t len)
-{
-	uint64_t began = util_now_ns();
-
-	for (int i = 0; i < TURNS; i++)
-		PMPI_Reduce_local(from, to, (int)(len / sizeof(double)), MPI_DOUBLE, MPI_SUM);
-	return (double)(util_now_ns() - began) / TURNS / (double)len;
-}
-
-static int measure_net(struct coll_comm *c, struct coll_cost *cost)
-{
-	double zero[2], full[2];
-	int ret = turns(c, 0, zero);
-
-	if (!ret)
-		ret = turns(c, c->slot, full);
-	if (ret)
-		return ret;
-	cost->o = zero[1] > 50 ? zero[1] : 50;
-	cost->L = zero[0] / 2 - 2 * cost->o;
-	if (cost->L < cost->o)
-		cost->L = cost->o;
-	cost->G = (full[0] - zero[0]) / 2 / (double)c->slot;
-	if (cost->G < 0.01)
-		cost->G = 0.01;
-	return 0;
-}
-
-/* By rank 0, with the help of another host's master; then everybody is told. The memory is that of
- * a call that all are in. */
-static int measure(struct coll_comm *c, struct coll_cost *cost)
-{
-	MPI_Request req;
-	bool part = c->hosts > 1 && c->host < 2 && coll_is_master(c);
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	double *a = calloc(c->vector, 2);
-	int ret = a ? 0 : -ENOMEM, error;
-
-	*cost = coll_cost_typical;
-	cost->cores = cores > 0 ? (uint32_t)cores : 1;
-	if (part) {
-		ret = measure_net(c, cost);
-	} else if (c->hosts > 1) {
-		coll_begin(c); /* the two calls of those who do */
-		coll_begin(c);
-	}
-	if (a && !c->rank) {
-		uint8_t *x = (uint8_t *)a, *y = x + c->vector;
-
-		cost->copy = time_of_copy(x, y, c->vector);
-		cost->add = time_of_adding(x, y, c->vector);
-	}
-	free(a);
-	error = PMPI_Ibcast(cost, sizeof(*cost), MPI_BYTE, 0, c->priv, &req);
-	return all_of(c, error, &req) ? -EIO : ret;
 }
 
 /* ---- places ---- */
@@ -197,7 +99,7 @@ static void make(struct coll_comm *c)
 	c->plan = p;
 	ret = make_tree(c, p);
 	/* Whoever fails in the middle of it has broken the communicator, which others notice. */
-	if (!atomic_load(&c->err) && measure(c, &p->cost))
+	if (!atomic_load(&c->err) && coll_measure(c, &p->cost))
 		ret = -EIO;
 	p->shape = (struct coll_shape){.ranks = c->size, .hosts = c->hosts};
 	for (uint32_t h = 0; h < c->hosts; h++)

@@ -28,7 +28,7 @@
 #define NAP_SHM   UTIL_NS_PER_MS        /* woken earlier by a flag */
 #define NAP_BOTH  (50 * UTIL_NS_PER_US) /* not woken by the network */
 #define NAP_FAR   (200 * UTIL_NS_PER_US)
-#define NAP_MPI   (20 * UTIL_NS_PER_US) /* woken by nothing; twice as long the next time, ... */
+#define NAP_MPI   (20 * UTIL_NS_PER_US) /* woken by nothing; then an eighth of the wait, ... */
 #define NAP_MOST  UTIL_NS_PER_MS        /* ... up to that */
 #define ASK_EVERY (500 * UTIL_NS_PER_MS)
 #define ASK_ALL   8 /* every so many times */
@@ -123,7 +123,7 @@ static int nap(struct coll_comm *c, struct coll_wait *w)
 	uint64_t ns = NAP_SHM;
 
 	if (w->what & COLL_FOR_MPI) {
-		w->nap = 2 * w->nap < NAP_MOST ? 2 * w->nap : NAP_MOST;
+		w->nap = w->nap + w->nap / 8 < NAP_MOST ? w->nap + w->nap / 8 : NAP_MOST;
 		nanosleep(&moment, NULL);
 		return 0;
 	}
