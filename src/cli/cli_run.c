@@ -8,6 +8,7 @@
 
 #include "cli.h"
 #include "cli_lab.h"
+#include "coll_env.h"
 #include "fabric_order.h"
 
 static const char help[] =
@@ -217,6 +218,22 @@ static int start(const struct options *o, const struct run_job *job)
 	return code;
 }
 
+/* Settings of collectives that nobody will look at. (A lab names its tree by itself.) */
+static void say_unused(void)
+{
+	const char *preload = getenv("LD_PRELOAD"), *choice = getenv("WEFT_COLL");
+
+	if ((preload && strstr(preload, "libweft-coll.")) || (choice && !strcmp(choice, "off")))
+		return;
+	for (const struct util_tunable *t = coll_tunables; t->name; t++) {
+		if (!getenv(t->name) || !strcmp(t->name, "WEFT_COLL_TOPOLOGY"))
+			continue;
+		cli_error("%s is set, but without --coll all collective operations are the MPI's",
+			  t->name);
+		return;
+	}
+}
+
 static int run(const struct options *o, char **program)
 {
 	char path[PATH_MAX], launcher[PATH_MAX];
@@ -234,6 +251,8 @@ static int run(const struct options *o, char **program)
 	};
 	int code = o->lab ? find_places(o, &lab, &places) : 0;
 
+	if (!o->coll)
+		say_unused();
 	if (!code)
 		code = run_find_program(program[0], path);
 	if (!code) {

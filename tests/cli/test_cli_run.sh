@@ -142,7 +142,19 @@ check_has "$out" "/libweft-coll.mpich.so:libm.so.6"
 check_has "$out" " -genv LD_PRELOAD /"
 print ./openmpi
 check_lacks "$out" libweft-coll
+check_lacks "$err" WEFT_COLL
 unset LD_PRELOAD
+# Settings that nobody looks at are pointed out.
+export WEFT_COLL_STATS=yes
+print ./openmpi
+check_has "$err" "WEFT_COLL_STATS is set, but without --coll "
+print --coll ./openmpi
+check_lacks "$err" WEFT_COLL_STATS
+LD_PRELOAD=nowhere/libweft-coll.openmpi.so print ./openmpi
+check_lacks "$err" WEFT_COLL_STATS
+unset WEFT_COLL_STATS
+WEFT_COLL=off print ./openmpi
+check_lacks "$err" WEFT_COLL
 mkdir -p tree/bin tree/lib
 cp "$WEFT" tree/bin
 cp "${WEFT%/bin/*}"/lib/lib{ibverbs.so.1,weft-probe.so} tree/lib
