@@ -181,7 +181,7 @@ bool coll_allgather(const struct coll_allgather_args *args, int *ret)
 	if (!c)
 		return coll_comm_early(args->comm, by_mpi, args, ret);
 	if (c->hosts > COLL_MAX_HOSTS || wrong(args, (int)c->size) ||
-	    coll_type_of(c->priv, args->recvtype, &g.to))
+	    coll_type_of(args->recvtype, &g.to))
 		return false;
 	g.bytes = (size_t)args->recvcount * g.to.size;
 	/* As much on every rank, whatever the types look like. */
@@ -190,7 +190,7 @@ bool coll_allgather(const struct coll_allgather_args *args, int *ret)
 	/* What follows is wrong on this rank only, and the MPI would say so without the others. */
 	if (coll_type_nowhere(&g.to, args->recvbuf, g.bytes))
 		return false;
-	if (args->sendbuf != MPI_IN_PLACE && (coll_type_of(c->priv, args->sendtype, &g.from) ||
+	if (args->sendbuf != MPI_IN_PLACE && (coll_type_of(args->sendtype, &g.from) ||
 					      (size_t)args->sendcount * g.from.size != g.bytes ||
 					      coll_type_nowhere(&g.from, args->sendbuf, g.bytes)))
 		return false;

@@ -117,7 +117,7 @@ static int fill(struct coll_alltoall *a, const struct coll_alltoall_args *args)
 	int ret;
 
 	a->in_place = args->sendbuf == MPI_IN_PLACE;
-	ret = coll_type_of(a->c->priv, args->recvtype, &a->recv.type);
+	ret = coll_type_of(args->recvtype, &a->recv.type);
 	a->recv.buf = args->recvbuf;
 	a->recv.count = args->recvcount;
 	a->recv.each = args->recv;
@@ -127,7 +127,7 @@ static int fill(struct coll_alltoall *a, const struct coll_alltoall_args *args)
 	a->send.buf = (char *)(uintptr_t)args->sendbuf;
 	a->send.count = args->sendcount;
 	a->send.each = args->send;
-	return coll_type_of(a->c->priv, args->sendtype, &a->send.type);
+	return coll_type_of(args->sendtype, &a->send.type);
 }
 
 static uint64_t bytes_of(const struct coll_alltoall *a, const struct coll_blocks *b)
@@ -253,7 +253,7 @@ bool coll_alltoall(enum coll_op op, const struct coll_alltoall_args *args, int *
 	if (v == COLL_MPI)
 		return false;
 	if (too_long(op, &a)) {
-		*ret = coll_guard_run(c, op, by_mpi, args);
+		coll_guard_run(c, op, by_mpi, args, ret);
 		return true;
 	}
 	*ret = MPI_SUCCESS;

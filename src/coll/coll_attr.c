@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "coll_agree.h"
 #include "coll_boot.h"
 #include "coll_env.h"
 #include "coll_guard.h"
@@ -13,7 +14,6 @@
 #include "coll_plan.h"
 #include "util_log.h"
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int keyval = MPI_KEYVAL_INVALID, end_keyval = MPI_KEYVAL_INVALID;
 static int error_code = MPI_ERR_OTHER;
 static atomic_bool ready;
@@ -81,28 +81,35 @@ static int delete_comm(MPI_Comm comm, int key, void *value, void *extra)
 	if (ended || !c || forked)
 		return MPI_SUCCESS;
 	say_stats(c);
-	coll_unboot(c, false);
+	coll_unboot(c);
 	return MPI_SUCCESS;
 }
 
+static int by_tag(const void *a, const void *b)
+{
+	const struct coll_comm *x = *(struct coll_comm *const *)a,
+			       *y = *(struct coll_comm *const *)b;
+
+	return (x->tag > y->tag) - (x->tag < y->tag);
+}
+
 /* Peers may still be waiting for our last writes, which some providers finish only while we are
- * here: nobody goes before all have come. */
+ * here: nobody goes before all have come. One communicator after another, in an order that is the
+ * same on all ranks. */
 static void leave_together(void)
 {
-	MPI_Request *req = calloc(COLL_MAX_COMMS, sizeof(*req));
-	struct coll_comm *c;
-	uint32_t at = 0;
+	struct coll_comm **all = calloc(COLL_MAX_COMMS, sizeof(struct coll_comm *)), *c;
+	uint32_t at = 0, n = 0;
 
-	/* All are begun before one is waited for: ranks have them in different orders. */
-	while (req && (c = coll_comm_next(&at)))
-		if (!c->net || c->hosts == 1 || atomic_load(&c->err) ||
-		    PMPI_Ibarrier(c->priv, &req[c->id]))
-			req[c->id] = MPI_REQUEST_NULL;
-	at = 0;
-	while (req && (c = coll_comm_next(&at)))
-		if (req[c->id] != MPI_REQUEST_NULL)
-			coll_wait_mpi(c, &req[c->id]);
-	free(req);
+	while (all && (c = coll_comm_next(&at)))
+		if (c->net && c->hosts > 1)
+			all[n++] = c;
+	if (all)
+		qsort(all, n, sizeof(struct coll_comm *), by_tag);
+	for (uint32_t i = 0; i < n; i++)
+		if (!coll_comm_broken(all[i]))
+			coll_agree(all[i], true);
+	free(all);
 }
 
 void coll_comm_end_all(void)
@@ -115,7 +122,7 @@ void coll_comm_end_all(void)
 	ended = true;
 	while ((c = coll_comm_next(&at))) {
 		say_stats(c);
-		coll_unboot(c, true);
+		coll_unboot(c);
 	}
 }
 
@@ -180,8 +187,11 @@ static void make_error(void)
 					  "not be reached");
 }
 
+/* Where all ranks are, so that there may be something of the MPI's for all of them. */
 static void start(void)
 {
+	if (coll_world_init())
+		return;
 	pthread_atfork(NULL, NULL, in_child);
 	if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, delete_comm, &keyval, NULL))
 		return;
@@ -189,12 +199,6 @@ static void start(void)
 		PMPI_Comm_set_attr(MPI_COMM_SELF, end_keyval, NULL);
 	make_error();
 	atomic_store(&ready, true);
-}
-
-void coll_comm_start(void)
-{
-	if (!coll_env()->choice.off)
-		pthread_once(&once, start);
 }
 
 /* What decides what a rank does before it knows anything of the others. Launchers need not give all
@@ -236,23 +240,16 @@ void coll_comm_init(void)
 	if (!PMPI_Comm_rank(MPI_COMM_WORLD, &rank) && !rank)
 		say_unlike(all[0], all[1]);
 	coll_env_settle(all[0][OFF], all[0][SAME_SUMS], (unsigned int)all[0][AFTER]);
-	coll_comm_start();
+	if (!coll_env()->choice.off)
+		start();
 }
 
 /* The attribute, if there can be one: not before MPI_Init, which programs that have only sessions
- * never call; there is no MPI_COMM_SELF then, with which everything ends. */
+ * never call. */
 static bool can_have(MPI_Comm comm)
 {
-	int initialized;
-
-	if (coll_env()->choice.off || ended || forked || comm == MPI_COMM_NULL)
-		return false;
-	if (atomic_load_explicit(&ready, memory_order_acquire))
-		return true;
-	if (PMPI_Initialized(&initialized) || !initialized)
-		return false;
-	coll_comm_start(); /* of a program whose MPI_Init we have not seen */
-	return atomic_load(&ready);
+	return atomic_load_explicit(&ready, memory_order_acquire) && !ended && !forked &&
+	       comm != MPI_COMM_NULL;
 }
 
 static const char *why_left(int err)
@@ -297,7 +294,7 @@ struct coll_comm *coll_comm_known(MPI_Comm comm)
 }
 
 /* Returns NULL if it is left to the MPI. */
-static struct coll_comm *make(MPI_Comm comm)
+static struct coll_comm *make(MPI_Comm comm, const int *ranks)
 {
 	struct coll_comm *c = calloc(1, sizeof(*c)), *world = coll_comm_known(MPI_COMM_WORLD);
 	bool guarded;
@@ -305,14 +302,13 @@ static struct coll_comm *make(MPI_Comm comm)
 
 	if (!c)
 		abort(); /* the others are on their way into the exchange */
-	c->priv = MPI_COMM_NULL;
 	guarded = coll_guard_others(world, comm, COLL_GUARD_SETUP);
-	ret = coll_boot(c, comm);
+	ret = coll_boot(c, comm, ranks);
 	if (guarded)
 		coll_guard_others_end(world);
 	if (ret) {
 		say_left(c, ret);
-		coll_unboot(c, false);
+		coll_unboot(c);
 		c = NULL;
 	}
 	PMPI_Comm_set_attr(comm, keyval, c ? c : &left_alone);
@@ -357,9 +353,11 @@ static bool eligible(MPI_Comm comm, int *size)
 struct coll_comm *coll_comm_of(MPI_Comm comm, bool (*wrong)(const void *args, int size),
 			       const void *args)
 {
+	struct coll_comm *c = NULL;
 	void *value;
-	int found, size, calls = 0;
+	int found, size, calls = 0, *ranks;
 
+	coll_guard_out();
 	if (!can_have(comm) || PMPI_Comm_get_attr(comm, keyval, &value, &found))
 		return NULL;
 	if (found) {
@@ -369,7 +367,16 @@ struct coll_comm *coll_comm_of(MPI_Comm comm, bool (*wrong)(const void *args, in
 	}
 	if (!eligible(comm, &size) || (wrong && wrong(args, size)) || too_early(comm, calls))
 		return NULL;
-	return make(comm);
+	ranks = calloc((size_t)size, sizeof(*ranks));
+	if (!ranks)
+		abort(); /* the others are on their way into the exchange */
+	/* Whoever has one of another MPI_COMM_WORLD with it is of another to that one. */
+	if (coll_world_ranks(comm, size, ranks))
+		c = make(comm, ranks);
+	else
+		PMPI_Comm_set_attr(comm, keyval, &left_alone);
+	free(ranks);
+	return c;
 }
 
 int coll_comm_error(MPI_Comm comm, int err)

@@ -427,7 +427,7 @@ bool coll_bcast(const struct coll_bcast_args *args, int *ret)
 	if (!c)
 		return coll_comm_early(args->comm, by_mpi, args, ret);
 	if (c->hosts > COLL_MAX_HOSTS || wrong(args, (int)c->size) ||
-	    coll_type_of(c->priv, args->type, &b.type))
+	    coll_type_of(args->type, &b.type))
 		return false;
 	/* As much on every rank, whatever the types look like. */
 	b.bytes = (size_t)args->count * b.type.size;

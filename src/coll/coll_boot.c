@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "coll_agree.h"
 #include "coll_bcast.h"
 #include "coll_boot.h"
 #include "coll_env.h"
@@ -77,14 +78,24 @@ static int place(struct coll_comm *c, const int *leader)
 	return n == c->size ? 0 : -EIO;
 }
 
-static int find_hosts(struct coll_comm *c, MPI_Comm node)
+/* Ranks that do not share memory are as if each were on a host of its own. */
+static int find_hosts(struct coll_comm *c, const int *world, bool share)
 {
 	int *leader = calloc(c->size, sizeof(*leader));
-	int mine = (int)c->rank, ret = -ENOMEM;
+	uint32_t *first = calloc((size_t)coll_world_size(), sizeof(*first)); /* and 1 more */
+	int ret = -ENOMEM;
 
-	if (leader && !PMPI_Bcast(&mine, 1, MPI_INT, 0, node) &&
-	    !PMPI_Allgather(&mine, 1, MPI_INT, leader, 1, MPI_INT, c->priv))
+	for (uint32_t i = 0; i < c->size && leader && first; i++) {
+		uint32_t *of = &first[share ? coll_world_leader(world[i]) : world[i]];
+
+		*of = *of ? *of : i + 1;
+		leader[i] = (int)*of - 1;
+	}
+	if (leader && first)
 		ret = place(c, leader);
+	free(first);
+	for (uint32_t i = 0; i < c->size && !ret; i++)
+		c->peer[i].world = world[i];
 	free(leader);
 	return ret;
 }
@@ -109,12 +120,25 @@ static int open_memory(struct coll_comm *c)
 	return c->net ? coll_net_reg(c->memory, c->memory_len, &c->mem) : 0;
 }
 
-/* Collective on the host: a name is sent even if there is none. */
-static int open_shm(struct coll_comm *c, MPI_Comm node, char name[COLL_SHM_NAME])
+/* The first of a host tells the others, even if there is no name. */
+static int share_name(struct coll_comm *c, char name[COLL_SHM_NAME])
+{
+	uint32_t first = c->first[c->host], n = coll_host_size(c, c->host);
+	int ret = 0;
+
+	if (c->peer[c->rank].local)
+		return coll_take(c, name, COLL_SHM_NAME, c->by_host[first], COLL_TAG_AGREE);
+	for (uint32_t i = 1; i < n && !ret; i++)
+		ret = coll_send(c, name, COLL_SHM_NAME, c->by_host[first + i], COLL_TAG_AGREE);
+	return ret;
+}
+
+/* Collective on the host. */
+static int open_shm(struct coll_comm *c, char name[COLL_SHM_NAME])
 {
 	struct coll_shm_conf conf = {.ranks = coll_host_size(c, c->host), .hosts = c->hosts};
 	uint32_t me = c->peer[c->rank].local, most = 0;
-	int ret = 0;
+	int ret = 0, told;
 
 	for (uint32_t h = 0; h < c->hosts; h++)
 		most = coll_host_size(c, h) > most ? coll_host_size(c, h) : most;
@@ -124,10 +148,11 @@ static int open_shm(struct coll_comm *c, MPI_Comm node, char name[COLL_SHM_NAME]
 	memset(name, 0, COLL_SHM_NAME);
 	if (!me)
 		ret = coll_shm_create(&c->shm, &conf, me, name);
-	if (PMPI_Bcast(name, COLL_SHM_NAME, MPI_CHAR, 0, node))
-		ret = -EIO;
+	told = share_name(c, name);
 	name[COLL_SHM_NAME - 1] = '\0';
-	if (me)
+	if (told)
+		ret = told;
+	else if (me)
 		ret = coll_shm_attach(&c->shm, &conf, me, name);
 	/* By all: whoever is a root writes from it, and is told in it that others are ready. */
 	if (!ret && c->net && c->hosts > 1)
@@ -136,13 +161,6 @@ static int open_shm(struct coll_comm *c, MPI_Comm node, char name[COLL_SHM_NAME]
 }
 
 /* ---- peers ---- */
-
-static int agree(struct coll_comm *c, int ok)
-{
-	int all = 0;
-
-	return !PMPI_Allreduce(&ok, &all, 1, MPI_INT, MPI_MIN, c->priv) && all;
-}
 
 static void fill(const struct coll_comm *c, struct record *r, int err)
 {
@@ -221,17 +239,15 @@ static int meet(struct coll_comm *c, const struct record *all)
 
 static int exchange(struct coll_comm *c, int err)
 {
-	struct record mine = {0}, *all = calloc(c->size, sizeof(*all));
+	struct record *all = calloc(c->size, sizeof(*all));
 	int ret = -ENOMEM;
 
-	fill(c, &mine, err);
-	if (!agree(c, all != NULL)) {
-		free(all);
-		return ret;
+	if (coll_agree(c, all)) {
+		fill(c, &all[c->rank], err);
+		ret = coll_agree_all(c, all, sizeof(*all));
+		if (!ret)
+			ret = meet(c, all);
 	}
-	ret = PMPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(mine), MPI_BYTE, c->priv)
-		      ? -EIO
-		      : meet(c, all);
 	free(all);
 	return ret;
 }
@@ -270,82 +286,59 @@ static void say_shm(const struct coll_comm *c, int err)
 			 ranks, strerror(-err));
 }
 
-static int open_parts(struct coll_comm *c, MPI_Comm node)
+static int open_parts(struct coll_comm *c)
 {
 	char name[COLL_SHM_NAME] = "";
 	int ret, err, all;
 
 	ret = coll_net_open(coll_env()->provider, coll_comm_arrived);
-	c->net = agree(c, !ret);
+	c->net = coll_agree(c, !ret);
 	say_net(c, ret);
 	ret = open_memory(c);
 	/* From then on words of the network may name it. */
 	if (!ret)
 		ret = coll_comm_add(c);
-	err = open_shm(c, node, name);
+	err = open_shm(c, name);
 	say_shm(c, err);
 	if (!ret)
 		ret = err;
 	if (!ret && !c->net && c->hosts > 1)
 		ret = -ENETUNREACH;
 	ret = exchange(c, ret);
-	c->fetch = agree(c, c->fetch);
-	all = agree(c, !ret);
+	c->fetch = coll_agree(c, c->fetch);
+	all = coll_agree(c, !ret);
 	/* There still, if one of them could not attach it. */
 	if (!c->peer[c->rank].local)
 		coll_shm_unlink(name);
 	return all ? 0 : ret ? ret : -ECANCELED;
 }
 
-/* Whether all ranks have it, asked before anything of the MPI's is used up; and whether all of them
- * are willing to share memory. */
+/* Whether all ranks have room, and whether all of them are willing to share memory. By the
+ * program's own communicator: there is nothing else yet. Its first rank gives out the tags. */
 enum { NO_ROOM, ROOM, ROOM_SHARED };
 
 static int room(struct coll_comm *c, MPI_Comm comm)
 {
-	int mine, all;
+	int mine[2], all[2]; /* less of it; the tag */
 
 	c->place = coll_comm_room();
-	mine = !c->place ? NO_ROOM : coll_env()->shm ? ROOM_SHARED : ROOM;
-	return PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) ? NO_ROOM : all;
+	mine[0] = !c->place ? NO_ROOM : coll_env()->shm ? -ROOM_SHARED : -ROOM;
+	mine[1] = -1;
+	if (!c->rank)
+		mine[1] = c->tag = coll_world_tag();
+	if (PMPI_Allreduce(mine, all, 2, MPI_INT, MPI_MAX, comm))
+		return NO_ROOM;
+	c->tag = all[1];
+	return c->tag < 0 ? NO_ROOM : -all[0];
 }
 
-/* Ranks that do not share memory are as if each were on a host of its own. */
-static int split_hosts(struct coll_comm *c, bool share, MPI_Comm *node)
-{
-	int rank = (int)c->rank;
-
-	if (!share)
-		return PMPI_Comm_split(c->priv, rank, 0, node);
-	return PMPI_Comm_split_type(c->priv, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, node);
-}
-
-/* A private communicator. Not a duplicate: that would call what the program has attached to its
- * own. If the MPI can not have more of them, which all ranks see, that is not the program's
- * failure. */
-static int split_off(struct coll_comm *c, MPI_Comm comm)
-{
-	MPI_Errhandler programs;
-	int ret;
-
-	if (PMPI_Comm_get_errhandler(comm, &programs))
-		return -EIO;
-	PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-	ret = PMPI_Comm_split(comm, 0, (int)c->rank, &c->priv);
-	PMPI_Comm_set_errhandler(comm, programs);
-	PMPI_Errhandler_free(&programs); /* what was got has to be given back */
-	if (ret)
-		c->priv = MPI_COMM_NULL;
-	return ret ? -EIO : 0;
-}
-
-int coll_boot(struct coll_comm *c, MPI_Comm comm)
+int coll_boot(struct coll_comm *c, MPI_Comm comm, const int *world)
 {
 	static _Atomic uint64_t serial;
-	MPI_Comm node = MPI_COMM_NULL;
 	int ret, size, rank, may;
 
 	c->shm.fd = -1;
+	c->tag = -1;
 	if (util_random_key(&c->secret, sizeof(c->secret)))
 		c->secret = 0;
 	c->serial = atomic_fetch_add(&serial, 1);
@@ -356,21 +349,14 @@ int coll_boot(struct coll_comm *c, MPI_Comm comm)
 	may = room(c, comm);
 	if (may == NO_ROOM)
 		return -EDQUOT;
-	if (split_off(c, comm))
-		return -EIO;
-	PMPI_Comm_set_errhandler(c->priv, MPI_ERRORS_RETURN);
-	if (!agree(c, !split_hosts(c, may == ROOM_SHARED, &node)))
-		return -EIO;
-	ret = find_hosts(c, node);
-	if (agree(c, !ret))
-		ret = open_parts(c, node);
-	else
-		ret = ret ? ret : -ECANCELED;
-	PMPI_Comm_free(&node);
+	if (find_hosts(c, world, may == ROOM_SHARED))
+		abort(); /* the others are on their way into the exchange */
+	ret = open_parts(c);
+	c->met = !ret;
 	return ret;
 }
 
-void coll_unboot(struct coll_comm *c, bool finalizing)
+void coll_unboot(struct coll_comm *c)
 {
 	/* What is still being sent is sent from memory that ends here. */
 	if (c->net && !atomic_load(&c->err))
@@ -397,8 +383,9 @@ void coll_unboot(struct coll_comm *c, bool finalizing)
 	free((void *)c->got);
 	free(c->first);
 	free(c->by_host);
-	if (!finalizing && c->priv != MPI_COMM_NULL)
-		PMPI_Comm_free(&c->priv);
-	if (!atomic_load(&c->pending))
+	/* Of a broken one messages may be under way. */
+	if (!c->rank && c->tag >= 0 && !atomic_load(&c->err))
+		coll_world_tag_free(c->tag);
+	if (!atomic_load(&c->pending) && !atomic_load(&c->err))
 		free(c);
 }

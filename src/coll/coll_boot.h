@@ -4,10 +4,10 @@
 
 #include "coll_comm.h"
 
-/* Collective. c is all zero but for priv, which is MPI_COMM_NULL. Returns 0 on all ranks, or
- * -errno on all. */
-int coll_boot(struct coll_comm *c, MPI_Comm comm);
+/* Collective. c is all zero; world: coll_world_ranks() of comm. Returns 0 on all ranks, or -errno
+ * on all. */
+int coll_boot(struct coll_comm *c, MPI_Comm comm, const int *world);
 /* Frees it, and c. */
-void coll_unboot(struct coll_comm *c, bool finalizing);
+void coll_unboot(struct coll_comm *c);
 
 #endif

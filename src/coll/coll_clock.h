@@ -16,11 +16,11 @@
 
 /* What messages are sent from and received into; it must stay if the communicator breaks. */
 struct coll_clock {
-	double own[COLL_CLOCK_HOSTS], all[COLL_CLOCK_HOSTS];
+	double own[COLL_CLOCK_HOSTS], tmp[COLL_CLOCK_HOSTS];
 	double time;
-	uint64_t compared; /* when; 0: never. Of the rank that compares them with its own */
+	uint64_t compared; /* when; 0: never. Rank 0's counts */
 	double offset;
-	int again;
+	bool again;
 };
 
 /* *ns: to be added to times of this host, and they are those of the first one. 0 or -errno. */

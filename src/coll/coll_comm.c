@@ -66,6 +66,11 @@ struct coll_comm *coll_comm_next(uint32_t *at)
 	return NULL;
 }
 
+bool coll_comm_is(const struct coll_comm *c, uint32_t id, uint64_t serial)
+{
+	return atomic_load_explicit(&table[id], memory_order_acquire) == c && c->serial == serial;
+}
+
 /* From the network: nothing about it is certain. */
 void coll_comm_arrived(uint32_t word)
 {

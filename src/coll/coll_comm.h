@@ -7,6 +7,7 @@
  *	coll_comm.c   arrivals, writes, the table of communicators
  *	coll_attr.c   the attribute
  *	coll_boot.c   how one comes about and ends
+ *	coll_agree.c  what its ranks agree on
  *	coll_wait.c   waiting, and whether those who are waited for are still there
  *
  * Anything that decides between this library and the MPI's own collective, or between variants,
@@ -24,6 +25,7 @@
 #include "coll_net.h"
 #include "coll_shm.h"
 #include "coll_watch.h"
+#include "coll_world.h"
 
 struct coll_peer {
 	fi_addr_t addr;
@@ -33,6 +35,7 @@ struct coll_peer {
 	uint32_t comm;        /* its own number of this communicator */
 	uint32_t host, local; /* agreed */
 	pid_t pid;            /* of one of this host, if fetch */
+	int world;            /* its number in coll_world */
 	atomic_bool dead;
 	atomic_bool asked; /* whether it is there, and the answer has not come */
 	/* The guard's (coll_guard.h): when it has asked, and from when on the peer counts as lost.
@@ -60,10 +63,12 @@ struct coll_stats {
 };
 
 struct coll_comm {
-	MPI_Comm priv;   /* a private communicator of the same ranks in the same order */
 	uint32_t id;     /* in words that peers send to us */
 	uint64_t serial; /* no two of a process have the same */
 	bool place;      /* it has one, see coll_comm_room() */
+	int tag;         /* the first of those of its messages in coll_world; -1: none; agreed */
+	bool met;        /* all ranks know of each other: they can be looked after */
+	bool vote[2];    /* coll_agree() */
 	uint32_t size, rank;
 	uint32_t call;                       /* the number of the last call; agreed */
 	uint32_t parts;                      /* of broadcasts so far (coll_window.h); agreed */
@@ -130,9 +135,7 @@ int coll_comm_error(MPI_Comm comm, int err);
 /* Whether an earlier call has failed, here or elsewhere: nothing can be done any more, by the MPI
  * neither, which might wait for ever for who is gone. */
 bool coll_comm_broken(struct coll_comm *c);
-/* After MPI's beginning, before the program can do anything that ends with it. */
-void coll_comm_start(void);
-/* The same, in MPI_Init, where all ranks are. */
+/* In MPI_Init, where all ranks are, and before the program can do anything that ends with it. */
 void coll_comm_init(void);
 /* At the beginning of MPI's end. */
 void coll_comm_end_all(void);
@@ -256,6 +259,8 @@ void coll_comm_no_room(void);
 int coll_comm_add(struct coll_comm *c); /* to the table; gives it its id; 0 or -EDQUOT */
 void coll_comm_remove(struct coll_comm *c);
 struct coll_comm *coll_comm_next(uint32_t *at); /* NULL after the last */
+/* Whether c, which had this id and serial number, has not ended. */
+bool coll_comm_is(const struct coll_comm *c, uint32_t id, uint64_t serial);
 
 /* ---- coll_wait.c ---- */
 
@@ -287,8 +292,7 @@ void coll_wait_for_writes(struct coll_comm *c, struct coll_wait *w);
 /* While what is waited for is not there: makes progress, yields, sleeps. Returns 0, or -errno if
  * the communicator is broken. */
 int coll_wait(struct coll_comm *c, struct coll_wait *w);
-/* Waits for what was begun with the MPI, on the private communicator, unless somebody dies. Then it
- * is never ended: its memory must stay. */
+/* Waits for a message of the MPI, unless somebody dies. */
 int coll_wait_mpi(struct coll_comm *c, MPI_Request *req);
 
 #endif

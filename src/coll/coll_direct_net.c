@@ -21,7 +21,6 @@
 
 #include "coll_direct.h"
 
-#define TAG   0x6ef8
 #define PIECE (1 << 30) /* of what the MPI carries: it counts in int */
 
 /* ---- what the MPI carries ---- */
@@ -39,15 +38,16 @@ static int more_requests(struct coll_direct *d, size_t len)
 
 static int carry(struct coll_direct *d, uint32_t peer, void *buf, size_t len, bool out)
 {
+	int world = d->c->peer[peer].world, tag = d->c->tag + COLL_TAG_CARRIED;
 	int ret = more_requests(d, len);
 
 	for (size_t at = 0; at < len && !ret; at += PIECE) {
 		int n = len - at < PIECE ? (int)(len - at) : PIECE;
 		char *p = (char *)buf + at;
 
-		ret = out ? PMPI_Isend(p, n, MPI_BYTE, (int)peer, TAG, d->c->priv,
+		ret = out ? PMPI_Isend(p, n, MPI_BYTE, world, tag, coll_world,
 				       &d->net.req[d->net.n_req])
-			  : PMPI_Irecv(p, n, MPI_BYTE, (int)peer, TAG, d->c->priv,
+			  : PMPI_Irecv(p, n, MPI_BYTE, world, tag, coll_world,
 				       &d->net.req[d->net.n_req]);
 		ret = ret ? -EIO : 0;
 		d->net.n_req += !ret;

@@ -331,6 +331,8 @@ static bool need_ranks_of(struct coll_comm *world, MPI_Comm comm)
 	return ok;
 }
 
+_Thread_local struct coll_comm *coll_guard_within;
+
 bool coll_guard_others(struct coll_comm *world, MPI_Comm comm, uint32_t what)
 {
 	if (!world || atomic_exchange(&world->for_others, true))
@@ -339,12 +341,14 @@ bool coll_guard_others(struct coll_comm *world, MPI_Comm comm, uint32_t what)
 		atomic_store(&world->for_others, false);
 		return false;
 	}
+	coll_guard_within = world;
 	coll_guard_enter(&world->others, what);
 	return true;
 }
 
 void coll_guard_others_end(struct coll_comm *world)
 {
+	coll_guard_within = NULL;
 	coll_guard_leave(&world->others);
 	atomic_store(&world->for_others, false);
 }

@@ -36,16 +36,20 @@ static inline void coll_guard_leave(struct coll_inside *in)
 	atomic_store_explicit(&in->turn, turn + 1, memory_order_release);
 }
 
-/* Does an operation by the MPI's own. One thread at a time is in an operation of a communicator. */
-static inline int coll_guard_run(struct coll_comm *c, enum coll_op op, int (*mpi)(const void *arg),
-				 const void *arg)
+/* Does an operation by the MPI's own. One thread at a time is in an operation of a communicator.
+ * Returns whether that is still there: the program's error handler may have freed it. */
+static inline bool coll_guard_run(struct coll_comm *c, enum coll_op op, int (*mpi)(const void *arg),
+				  const void *arg, int *ret)
 {
-	int ret;
+	uint32_t id = c->id;
+	uint64_t serial = c->serial;
 
 	coll_guard_enter(&c->inside, (uint32_t)op);
-	ret = mpi(arg);
+	*ret = mpi(arg);
+	if (*ret && !coll_comm_is(c, id, serial))
+		return false;
 	coll_guard_leave(&c->inside);
-	return ret;
+	return true;
 }
 
 /* While a communicator is set up, and in its first calls before that, all is by the MPI, too, and
@@ -55,6 +59,16 @@ static inline int coll_guard_run(struct coll_comm *c, enum coll_op op, int (*mpi
 enum { COLL_GUARD_SETUP = COLL_OPS, COLL_GUARD_EARLY };
 bool coll_guard_others(struct coll_comm *world, MPI_Comm comm, uint32_t what);
 void coll_guard_others_end(struct coll_comm *world);
+
+/* Where a thread is in such a call, or has left it by a jump out of an error handler. */
+extern _Thread_local struct coll_comm *coll_guard_within;
+
+/* At the beginning of a call: it has. */
+static inline void coll_guard_out(void)
+{
+	if (coll_guard_within)
+		coll_guard_others_end(coll_guard_within);
+}
 
 /* A communicator that was removed from the table is not looked at any more. */
 void coll_guard_fence(void);

@@ -6,14 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "coll_agree.h"
 #include "coll_here.h"
 #include "util_clock.h"
 
-#define TURNS   16                     /* of a message there and back */
-#define ROW     16                     /* messages one way, at most, ... */
+#define TURNS   16                   /* of a message there and back */
+#define ROW     16                   /* messages one way, at most, ... */
 #define ROW_NS  (5 * UTIL_NS_PER_MS) /* ... if fewer do not take as long as this */
-#define FASTEST 0.01                   /* ns a byte between hosts, and ... */
-#define NIMBLE  50.0                   /* ... ns a message: less is not believed */
+#define FASTEST 0.01                 /* ns a byte between hosts, and ... */
+#define NIMBLE  50.0                 /* ... ns a message: less is not believed */
 /* What others have written is not in the caches next to this core. */
 #define PASS   ((size_t)4 << 20)
 #define PASSES 3
@@ -192,8 +193,7 @@ int coll_measure(struct coll_comm *c, struct coll_cost *cost)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t call = coll_begin(c); /* all are in it */
-	MPI_Request req;
-	int ret = 0, none = 0, all;
+	int ret = 0, all;
 
 	if (!c->rank)
 		pthread_once(&once, measure_memory);
@@ -201,9 +201,6 @@ int coll_measure(struct coll_comm *c, struct coll_cost *cost)
 	cost->cores = cores > 0 ? (uint32_t)cores : 1;
 	if (c->hosts > 1 && c->host < 2 && coll_is_master(c))
 		ret = measure_net(c, call, cost);
-	all = PMPI_Ibcast(cost, sizeof(*cost), MPI_BYTE, 0, c->priv, &req) ? -EIO
-									   : coll_wait_mpi(c, &req);
-	if (all)
-		atomic_compare_exchange_strong(&c->err, &none, all);
+	all = coll_agree_on(c, cost, sizeof(*cost));
 	return ret ? ret : all;
 }

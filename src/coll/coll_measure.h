@@ -9,7 +9,7 @@
 #include "coll_comm.h"
 #include "coll_model.h"
 
-/* *cost must stay if the communicator breaks. 0 or -errno; -EIO: others have failed. */
+/* 0 or -errno. */
 int coll_measure(struct coll_comm *c, struct coll_cost *cost);
 
 #endif

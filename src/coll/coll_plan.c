@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "coll_agree.h"
 #include "coll_guard.h"
 #include "coll_here.h"
 #include "coll_letter.h"
@@ -15,33 +16,6 @@
 #include "util_clock.h"
 #include "util_log.h"
 
-enum { SAID = sizeof(struct coll_said) / sizeof(double) }; /* when all agree */
-
-/* Something that all ranks do by the MPI; `error` is what it said to the begin of it. If one of
- * them is gone, or can not, the communicator is broken, and what was begun remains so, with its
- * memory. */
-static int all_of(struct coll_comm *c, int error, MPI_Request *req)
-{
-	int ret = error ? -EIO : coll_wait_mpi(c, req), none = 0;
-
-	if (ret)
-		atomic_compare_exchange_strong(&c->err, &none, ret);
-	return ret;
-}
-
-/* Whether all are. */
-static bool all_ok(struct coll_comm *c, bool ok)
-{
-	struct coll_plan *p = c->plan;
-	MPI_Request req;
-	int error;
-
-	p->ok = ok;
-	p->all_ok = 0;
-	error = PMPI_Iallreduce(&p->ok, &p->all_ok, 1, MPI_INT, MPI_MIN, c->priv, &req);
-	return !all_of(c, error, &req) && p->all_ok;
-}
-
 /* ---- places ---- */
 
 /* Hosts' places, if all of them are known. */
@@ -50,19 +24,16 @@ static int make_tree(struct coll_comm *c, struct coll_plan *p)
 	static atomic_bool said;
 	struct coll_found *all = calloc(c->size, sizeof(*all));
 	struct coll_place *places = calloc(c->hosts, sizeof(*places));
-	MPI_Request req;
 	uint32_t levels;
 	bool same = true, said_there = false;
-	int ret = -ENOMEM, error;
+	int ret = -ENOMEM;
 
-	if (!all_ok(c, all && places))
+	if (!coll_agree(c, all && places))
 		goto out;
 	coll_place_find(&all[c->rank], !c->peer[c->rank].local);
-	error = PMPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all, sizeof(*all), MPI_BYTE,
-				c->priv, &req);
-	ret = all_of(c, error, &req);
+	ret = coll_agree_all(c, all, sizeof(*all));
 	if (ret)
-		goto lost;
+		goto out;
 	levels = all[coll_master(c, 0)].levels;
 	for (uint32_t h = 0; h < c->hosts; h++) {
 		const struct coll_found *f = &all[coll_master(c, h)];
@@ -82,7 +53,6 @@ static int make_tree(struct coll_comm *c, struct coll_plan *p)
 	ret = coll_tree_make(&p->tree, c->hosts, p->levels ? places : NULL, p->levels);
 out:
 	free(all);
-lost:
 	free(places);
 	return ret;
 }
@@ -105,7 +75,7 @@ static void make(struct coll_comm *c)
 	for (uint32_t h = 0; h < c->hosts; h++)
 		if (coll_host_size(c, h) > p->shape.per_host)
 			p->shape.per_host = coll_host_size(c, h);
-	p->usable = !atomic_load(&c->err) && all_ok(c, !ret);
+	p->usable = !atomic_load(&c->err) && coll_agree(c, !ret);
 }
 
 static bool usable(struct coll_comm *c)
@@ -134,10 +104,8 @@ void coll_plan_end(struct coll_comm *c)
 static int agree_tried(struct coll_comm *c, uint32_t count)
 {
 	struct coll_plan *p = c->plan;
-	MPI_Request req;
-	int error = PMPI_Iallreduce(p->tried.own, p->tried.ns, (int)count, MPI_UINT64_T, MPI_SUM,
-				    c->priv, &req);
-	int ret = all_of(c, error, &req);
+	int ret = coll_agree_fold(c, p->tried.ns, p->tried.tmp, count * sizeof(p->tried.ns[0]),
+				  coll_sum_u64);
 
 	for (uint32_t i = 0; i < count && !ret; i++)
 		p->tried.ns[i] /= c->hosts;
@@ -152,7 +120,7 @@ static void find_dissem(struct coll_comm *c)
 	uint32_t count = coll_dissem_tries(c->hosts, p->cost.o, p->cost.L, p->tried.dissem);
 
 	p->dissem = p->tried.dissem[0];
-	if (count < 2 || coll_rounds_measure(c, p->tried.dissem, count, p->tried.own) ||
+	if (count < 2 || coll_rounds_measure(c, p->tried.dissem, count, p->tried.ns) ||
 	    agree_tried(c, count))
 		return;
 	p->tried.count = count;
@@ -192,36 +160,16 @@ static enum coll_variant choose(struct coll_comm *c, const struct coll_job *job)
 static int correct(struct coll_comm *c, struct coll_chooser *ch)
 {
 	struct coll_plan *p = c->plan;
-	MPI_Request req;
 	double offset;
 	int ret = coll_clock_offset(c, &p->clock, &offset);
 
 	if (ret)
 		return ret;
 	coll_chooser_lasts(ch, offset, p->last);
-	if (PMPI_Iallreduce(p->last, p->latest, COLL_ALL_TRIES, MPI_DOUBLE, MPI_MAX, c->priv, &req))
-		return -EIO;
-	ret = coll_wait_mpi(c, &req);
+	ret = coll_agree_fold(c, p->last, p->tmp, sizeof(p->last), coll_max_doubles);
 	if (!ret)
-		coll_chooser_correct(ch, offset, p->latest);
+		coll_chooser_correct(ch, offset, p->last);
 	return ret;
-}
-
-/* The same bytes on each rank: so one computes it, and tells the others. */
-static int sum(struct coll_comm *c)
-{
-	struct coll_plan *p = c->plan;
-	MPI_Request req;
-	int ret;
-
-	if (PMPI_Ireduce(&p->own, &p->all, SAID, MPI_DOUBLE, MPI_SUM, 0, c->priv, &req))
-		return -EIO;
-	ret = coll_wait_mpi(c, &req);
-	if (ret)
-		return ret;
-	if (PMPI_Ibcast(&p->all, SAID, MPI_DOUBLE, 0, c->priv, &req))
-		return -EIO;
-	return coll_wait_mpi(c, &req);
 }
 
 /* On the mean of all ranks. */
@@ -234,9 +182,9 @@ static int agree(struct coll_comm *c, struct coll_chooser *ch, const struct coll
 		ret = correct(c, ch);
 	if (ret)
 		return ret;
-	coll_chooser_report(ch, &p->own.times);
-	p->own.spread = c->shm.me ? 0 : p->spread;
-	ret = sum(c);
+	coll_chooser_report(ch, &p->all.times);
+	p->all.spread = c->shm.me ? 0 : p->spread;
+	ret = coll_agree_fold(c, &p->all, &p->of_others, sizeof(p->all), coll_sum_doubles);
 	if (ret)
 		return ret;
 	for (int v = 0; v < COLL_VARIANTS; v++) {
@@ -317,9 +265,10 @@ static int ours(struct coll_comm *c, const struct coll_job *job, enum coll_varia
 	return ret;
 }
 
-static int by_mpi(struct coll_comm *c, const struct coll_job *job)
+/* Returns whether the communicator is still there. */
+static bool by_mpi(struct coll_comm *c, const struct coll_job *job, int *ret)
 {
-	return coll_guard_run(c, job->op, job->mpi, job->mpi_arg);
+	return coll_guard_run(c, job->op, job->mpi, job->mpi_arg, ret);
 }
 
 /* Who names the MPI's own has it as it is without us. */
@@ -330,7 +279,7 @@ bool coll_plan_leave(struct coll_comm *c, MPI_Comm comm, const struct coll_job *
 	else if (c->variant[job->op] == COLL_MPI)
 		return false;
 	else
-		*ret = by_mpi(c, job);
+		by_mpi(c, job, ret);
 	return true;
 }
 
@@ -344,7 +293,7 @@ bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *jo
 	if (v == COLL_AUTO)
 		v = choose(c, job);
 	if (v == COLL_MPI && passes(c, job)) {
-		*ret = by_mpi(c, job);
+		by_mpi(c, job, ret);
 		return true;
 	}
 	if (v == COLL_DISSEM && !c->plan->dissem.ranks)
@@ -353,7 +302,9 @@ bool coll_plan_run(struct coll_comm *c, MPI_Comm comm, const struct coll_job *jo
 	/* Two of these are kept, which is enough as long as nobody leaves before all have come. */
 	if (!job->loose)
 		coll_here_came(c, ++c->plan->calls, began);
-	*ret = v == COLL_MPI ? by_mpi(c, job) : MPI_SUCCESS;
+	*ret = MPI_SUCCESS;
+	if (v == COLL_MPI && !by_mpi(c, job, ret))
+		return true;
 	if (v != COLL_MPI && ours(c, job, v))
 		*ret = coll_comm_error(comm, atomic_load(&c->err));
 	/* Also if the MPI complains: it may do so on some ranks only. */

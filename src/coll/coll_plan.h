@@ -22,7 +22,7 @@ struct coll_plan {
 	struct coll_dissem dissem; /* of hosts; of no ranks: not known yet; agreed */
 	struct {                   /* what the first barrier has tried */
 		struct coll_dissem dissem[COLL_DISSEM_TRIES];
-		uint64_t own[COLL_DISSEM_TRIES], ns[COLL_DISSEM_TRIES]; /* ns: agreed */
+		uint64_t ns[COLL_DISSEM_TRIES], tmp[COLL_DISSEM_TRIES]; /* ns: agreed */
 		uint32_t count;                                         /* 0: there was no choice */
 	} tried;
 	struct coll_cost cost; /* agreed */
@@ -31,14 +31,13 @@ struct coll_plan {
 	double spread;  /* of arrivals on this host, a moving mean, ns */
 	struct coll_chooser chooser[COLL_ROWS][COLL_CLASSES];
 	bool used[COLL_ROWS][COLL_CLASSES];
-	/* What all agree by; see coll_wait_mpi(). */
-	int ok, all_ok;
+	/* What all agree by. */
 	struct coll_clock clock;
-	double last[COLL_ALL_TRIES], latest[COLL_ALL_TRIES];
+	double last[COLL_ALL_TRIES], tmp[COLL_ALL_TRIES];
 	struct coll_said {
 		struct coll_times times;
 		double spread;
-	} own, all;
+	} all, of_others;
 };
 
 #define COLL_MAX_HOSTS 1024 /* of a communicator for which there is a plan */

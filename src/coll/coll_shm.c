@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -114,8 +115,13 @@ bool coll_shm_fits(uint64_t all, uint64_t free, uint64_t size)
 
 static int look_for_room(int fd, size_t size)
 {
+	struct rlimit file;
 	struct statvfs fs;
 
+	if (getrlimit(RLIMIT_FSIZE, &file))
+		return -errno;
+	if (size > file.rlim_cur)
+		return -EFBIG;
 	if (fstatvfs(fd, &fs))
 		return -errno;
 	return coll_shm_fits((uint64_t)fs.f_blocks * fs.f_frsize,

@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "coll_world.h"
+
 #define DEPTH 8
 
 /* A type that was made by a large name can not be asked for by a small one. */
@@ -101,15 +103,15 @@ static bool committed(const struct coll_type *t)
 	char none[1];
 	int pos = 0;
 
-	return !PMPI_Pack(none, 0, t->mpi, none, 0, &pos, t->comm);
+	return !PMPI_Pack(none, 0, t->mpi, none, 0, &pos, coll_world);
 }
 
-int coll_type_of(MPI_Comm comm, MPI_Datatype mpi, struct coll_type *t)
+int coll_type_of(MPI_Datatype mpi, struct coll_type *t)
 {
 	MPI_Aint lb, true_lb, true_extent;
 	MPI_Count size;
 
-	*t = (struct coll_type){.mpi = mpi, .comm = comm, .size = known_size(mpi), .plain = true};
+	*t = (struct coll_type){.mpi = mpi, .size = known_size(mpi), .plain = true};
 	t->extent = (MPI_Aint)t->size;
 	if (t->size)
 		return 0;
@@ -133,13 +135,12 @@ static int piece(const struct coll_type *t, MPI_Count count)
 	return most < 1 ? 1 : (size_t)count < most ? (int)count : (int)most;
 }
 
-static int move_some(const struct coll_type *t, MPI_Datatype type, char *typed, int count,
-		     char *packed, int bytes, bool pack)
+static int move_some(MPI_Datatype type, char *typed, int count, char *packed, int bytes, bool pack)
 {
 	int pos = 0, err;
 
-	err = pack ? PMPI_Pack(typed, count, type, packed, bytes, &pos, t->comm)
-		   : PMPI_Unpack(packed, bytes, &pos, typed, count, type, t->comm);
+	err = pack ? PMPI_Pack(typed, count, type, packed, bytes, &pos, coll_world)
+		   : PMPI_Unpack(packed, bytes, &pos, typed, count, type, coll_world);
 	return err || (pack && pos != bytes) ? -EINVAL : 0;
 }
 
@@ -154,7 +155,7 @@ static int move_bottom(const struct coll_type *t, int count, char *packed, int b
 	if (PMPI_Type_create_hindexed(1, &count, &back, t->mpi, &type))
 		return -EINVAL;
 	if (!PMPI_Type_commit(&type))
-		ret = move_some(t, type, (char *)-(intptr_t)back, 1, packed, bytes, pack);
+		ret = move_some(type, (char *)-(intptr_t)back, 1, packed, bytes, pack);
 	PMPI_Type_free(&type);
 	return ret;
 }
@@ -172,7 +173,7 @@ static int move(const struct coll_type *t, char *typed, MPI_Count count, char *p
 
 		n = piece(t, count - at);
 		bytes = (int)((size_t)n * t->size);
-		ret = one ? move_some(t, t->mpi, one, (int)n, other, bytes, pack)
+		ret = one ? move_some(t->mpi, one, (int)n, other, bytes, pack)
 			  : move_bottom(t, (int)n, other, bytes, pack);
 		if (ret)
 			return ret;

@@ -10,7 +10,6 @@
 
 struct coll_type {
 	MPI_Datatype mpi;
-	MPI_Comm comm;   /* whose error handler returns */
 	size_t size;     /* bytes on the way */
 	MPI_Aint extent; /* from one to the next in memory */
 	bool plain;      /* in memory as on the way, one behind the other */
@@ -26,9 +25,9 @@ static inline bool coll_type_fits(const struct coll_type *t)
 	return t->plain || t->size <= COLL_BLOCK_MAX;
 }
 
-/* comm: one of ours. Returns 0, or -EINVAL for one that the MPI does not know, or that is not
+/* Returns 0, or -EINVAL for one that the MPI does not know, or that is not
  * committed. */
-int coll_type_of(MPI_Comm comm, MPI_Datatype mpi, struct coll_type *t);
+int coll_type_of(MPI_Datatype mpi, struct coll_type *t);
 
 /* Whether nothing of this type can be there, though there should be `bytes` of it: for the MPI to
  * complain about. What is not plain may be anywhere (MPI_BOTTOM). */

@@ -32,7 +32,6 @@
 #define NAP_MOST  UTIL_NS_PER_MS        /* ... up to that */
 #define ASK_EVERY (500 * UTIL_NS_PER_MS)
 #define ASK_ALL   8 /* every so many times */
-#define TAG       0x6ef7
 
 /* Long messages come a piece in each turn. That it has moved something is seen from the time that
  * it has worked; not from what has passed, since it may give our core away. */
@@ -44,7 +43,7 @@ static void mpi_turn(struct coll_comm *c, struct coll_wait *w)
 	if (w->what & COLL_FOR_MPI) /* who waits for it asks it all the time */
 		return;
 	before = util_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-	PMPI_Iprobe(MPI_ANY_SOURCE, TAG, c->priv, &flag, MPI_STATUS_IGNORE);
+	PMPI_Iprobe(MPI_ANY_SOURCE, c->tag + COLL_TAG_NONE, coll_world, &flag, MPI_STATUS_IGNORE);
 	if (util_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - before > MOVED_NS)
 		w->since = 0; /* awake, so that it soon has the next */
 }

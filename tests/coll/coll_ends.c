@@ -50,6 +50,36 @@ static void freed_by_one(void)
 		MPI_Comm_free(&kept);
 }
 
+static int handled;
+
+static void free_it(MPI_Comm *comm, int *err, ...)
+{
+	MPI_Comm copy = *comm;
+
+	(void)err;
+	if (!handled++)
+		MPI_Comm_free(&copy);
+}
+
+/* In the middle of a call, by the handler of its error. */
+static void freed_by_handler(void)
+{
+	MPI_Errhandler handler;
+	int one = 1, sum;
+	MPI_Comm comm;
+
+	handled = 0;
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	for (int i = 0; i < 6; i++)
+		MPI_Barrier(comm);
+	MPI_Comm_create_errhandler(free_it, &handler);
+	MPI_Comm_set_errhandler(comm, handler);
+	MPI_Errhandler_free(&handler);
+	MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_OP_NULL, comm);
+	CHECK(handled == 1, "called %d times", handled);
+	alltoall(MPI_COMM_WORLD);
+}
+
 /* A type of Fortran's kinds is predefined without being named: nobody may free it. */
 static void by_precision(void)
 {
@@ -129,6 +159,7 @@ int main(int argc, char **argv)
 	mt_part("by precision", by_precision);
 	mt_part("nothing of much", nothing_of_much);
 	mt_part("unlike", unlike);
+	mt_part("freed by a handler", freed_by_handler);
 	mt_part("freed by one", freed_by_one);
 	return mt_done();
 }

@@ -52,6 +52,59 @@ static void making(void)
 	mt_good();
 }
 
+/* One thread makes communicators; the other only uses some that were made before. An MPI that makes
+ * them one after another, in an order of its own, has to have no others to make: of ranks 0 and 2
+ * the first thread is in a collective of theirs while rank 1 makes one with them already. */
+enum { ROUNDS = 20, CALLS = 5 };
+static MPI_Comm base, used[ROUNDS], row[ROUNDS];
+
+static void *make_only(void *arg)
+{
+	MPI_Comm mine;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		for (int k = 0; k < CALLS && mt.rank != 1; k++)
+			MPI_Barrier(row[i]);
+		MPI_Comm_dup(base, &mine);
+		MPI_Comm_free(&mine);
+	}
+	return arg;
+}
+
+static void *use_only(void *arg)
+{
+	for (int i = 0; i < ROUNDS * CALLS; i++) {
+		int one = 1, sum = 0;
+
+		MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, used[i / CALLS]);
+		CHECK(sum == mt.size, "%d of %d", sum, mt.size);
+	}
+	return arg;
+}
+
+static void made_beside(void)
+{
+	void *(*const what[])(void *arg) = {make_only, use_only};
+	int n = mt_threads == MPI_THREAD_MULTIPLE ? 2 : 0;
+	pthread_t t[2];
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &base);
+	for (int i = 0; i < ROUNDS; i++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &used[i]);
+		MPI_Comm_split(MPI_COMM_WORLD, mt.rank == 1, mt.rank, &row[i]);
+	}
+	for (int i = 0; i < n; i++)
+		CHECK(pthread_create(&t[i], NULL, what[i], NULL) == 0, "no thread");
+	for (int i = 0; i < n; i++)
+		pthread_join(t[i], NULL);
+	for (int i = 0; i < ROUNDS; i++) {
+		MPI_Comm_free(&used[i]);
+		MPI_Comm_free(&row[i]);
+	}
+	MPI_Comm_free(&base);
+	mt_good();
+}
+
 int main(int argc, char **argv)
 {
 	mt.count = 200;
@@ -60,6 +113,7 @@ int main(int argc, char **argv)
 		MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
 	mt_part("threads", threads);
 	mt_part("threads, and communicators come and go", making);
+	mt_part("used by one thread, while another makes some", made_beside);
 	for (int i = 0; i < THREADS; i++)
 		MPI_Comm_free(&comms[i]);
 	return mt_done();

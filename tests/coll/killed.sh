@@ -56,11 +56,12 @@ killed() {
 		"$(sed -n 's/.*an error after \([0-9.]*\) s.*/\1/p' "$tmp/said" | sort -nu | tr '\n' ' ')"
 }
 
-# ended RANKS BYTES OPERATION [WEFT-RUN-OPTION]...: the MPI's own does it. Those who are left get an error of
-# the MPI's, or are ended, and say why.
-ended() {
-	local ranks=$1 bytes=$2 op=$3 pid i began=$SECONDS
+# one_ended RANKS BYTES OPERATION [WEFT-RUN-OPTION]...: likewise, the MPI's own does it, and they get an error
+# of the MPI's, or are ended, and say why. $over: Hydra was, too, which may end the rest when it sees one end.
+one_ended() {
+	local ranks=$1 bytes=$2 op=$3 pid i
 	shift 3
+	over=yes
 	: >"$tmp/said"
 	: >"$tmp/err"
 	WEFT_COLL=auto timeout -k 5 60 "$WEFT" run --coll "$@" -n "$ranks" --mpi-args $survive "$program" \
@@ -71,14 +72,23 @@ ended() {
 		kill -0 $pid 2>/dev/null || break
 		sleep 0.1
 	done
-	# Hydra may end the rest when it sees one end: then not all have had their say.
-	if kill $pid 2>/dev/null || [ "$mpi" = openmpi ]; then
-		check_eq "$op by the MPI's own: $(finished)" "$op by the MPI's own: $((ranks - 1))"
+	! kill $pid 2>/dev/null || over=no
+	wait $pid 2>/dev/null
+	[ $? -ne $((128 + $(kill -l PIPE))) ]
+}
+
+# ended RANKS BYTES OPERATION [WEFT-RUN-OPTION]...: all that are left.
+ended() {
+	local began=$SECONDS over _
+	for _ in 1 2 3; do
+		! one_ended "$@" || break
+	done
+	if [ $over = no ] || [ "$mpi" = openmpi ]; then
+		check_eq "$3 by the MPI's own: $(finished)" "$3 by the MPI's own: $(($1 - 1))"
 	else
 		check_has "$(cat "$tmp/err")" "by the MPI's own"
 	fi
-	wait $pid 2>/dev/null
-	printf "%s by the MPI's own, %d ranks: %d were ended, within %d s\n" "$op" "$ranks" \
+	printf "%s by the MPI's own, %d ranks: %d were ended, within %d s\n" "$3" "$1" \
 		"$(grep -c "$lost" "$tmp/err")" $((SECONDS - began))
 }
 lost="^weft-coll: .*; rank [0-9]* of [0-9]* has been in .*, by the MPI's own, for .* its process ends"

@@ -19,6 +19,7 @@ list(APPEND MPI_FLAGS -fsanitize=${WEFT_SANITIZE} -fno-omit-frame-pointer -fno-s
 weft_mpi_program(coll_check coll_case.c coll_move.c coll_reduce.c coll_reductions.c coll_many.c)
 weft_mpi_program(coll_threads coll_many.c)
 weft_mpi_program(coll_carried)
+weft_mpi_program(coll_ends)
 weft_mpi_programs()
 
 # weft_coll_sanitized(NAME MPI PLACE RANKS PROGRAM SECONDS WAYS): as weft_coll_test, by these ways.
@@ -37,5 +38,6 @@ set(others allreduce=tree,reduce_scatter=tree,allgather=tree,barrier=dissem,bcas
 weft_coll_sanitized(shm openmpi host 3 check 0.15 alltoall=pap_shm_direct,${others})
 weft_coll_sanitized(direct openmpi host 3 check 0.15 alltoall=pap_direct,alltoallv=pap_direct)
 weft_coll_sanitized(carried openmpi lab 3 carried 0.5 alltoallv=direct)
+weft_coll_sanitized(ends openmpi host 3 ends 0.5 auto)
 weft_coll_sanitized(auto mpich host 2 check 0.15 auto)
 weft_coll_sanitized(threads mpich host 2 threads 0.5 auto)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -159,6 +160,23 @@ static void test_sleep(void **state)
 }
 
 /* ---- room ---- */
+
+/* A file longer than the process may write would end it by a signal. */
+static void test_limit(void **state)
+{
+	struct rlimit before, less;
+	char name[COLL_SHM_NAME];
+	struct coll_shm s;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	less = before;
+	less.rlim_cur = 4096;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &less), 0);
+	assert_int_equal(coll_shm_create(&s, &conf, 0, name), -EFBIG);
+	assert_string_equal(name, "");
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+}
 
 static void test_room(void **state)
 {
@@ -315,11 +333,12 @@ static void test_link(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_first),   cmocka_unit_test(test_flags),
-		cmocka_unit_test(test_death),   cmocka_unit_test(test_left),
-		cmocka_unit_test(test_sleep),   cmocka_unit_test(test_room),
-		cmocka_unit_test(test_no_room), cmocka_unit_test(test_stale),
-		cmocka_unit_test(test_held),    cmocka_unit_test(test_link),
+		cmocka_unit_test(test_first), cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_death), cmocka_unit_test(test_left),
+		cmocka_unit_test(test_sleep), cmocka_unit_test(test_room),
+		cmocka_unit_test(test_limit), cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_stale), cmocka_unit_test(test_held),
+		cmocka_unit_test(test_link),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

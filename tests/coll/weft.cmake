@@ -49,6 +49,8 @@ weft_coll_with(apart openmpi host 7 check 0.3 WEFT_COLL_SHM=no)
 weft_coll_with(apart.tree openmpi host 5 check 0.3 WEFT_COLL_SHM=no WEFT_COLL=alltoall=pap_direct,alltoallv=pap_direct,${tree})
 weft_coll_with(progress openmpi host 4 progress 1)
 weft_coll_with(ends openmpi host 3 ends 1)
+# Hydra of MPICH 4.0 does not spawn here.
+weft_coll_with(spawn openmpi host 2 spawn 1)
 weft_coll_with(refused openmpi host 3 refused 1 WEFT_COLL=alltoall=pap_direct,${tree})
 # More communicators than are the library's, and for MPICH as many as it has.
 weft_coll_with(comms openmpi host 2 comms 1)
