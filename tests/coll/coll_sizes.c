@@ -6,12 +6,13 @@
  * does who waits for the MPI's own: an MPI whose ranks spin would need a core for each. */
 #include "mpi_test.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "util_clock.h"
 
-/* MOST: of all blocks of a rank together. */
-enum { MOST = 16 << 20, FEW = 4, BEHIND = 2000, NAP_US = 1000 };
+enum { FEW = 4, BEHIND = 2000, NAP_US = 1000 };
+static size_t most = 16 << 20; /* of all blocks of a rank together; COLL_MIB says otherwise */
 
 static const size_t blocks[] = {0, 1, 4, 250, 1500, 8200, 70000, 1 << 20, 4 << 20};
 enum { BLOCKS = sizeof(blocks) / sizeof(*blocks) };
@@ -151,7 +152,7 @@ static void some_blocks(struct one *o, struct util_rand *late)
 		for (int i = 0; i < BLOCKS; i += step) {
 			size_t block = blocks[(o->size + op + i) % BLOCKS];
 
-			if (bytes_of(o, op, block) > MOST)
+			if (bytes_of(o, op, block) > most)
 				continue;
 			o->block = (int)block;
 			compare(o, op, late);
@@ -186,9 +187,9 @@ static void ranks(int n, const struct util_rand *late, int many)
 	MPI_Comm_group(MPI_COMM_WORLD, &world);
 	MPI_Group_range_incl(world, 1, &range, &part);
 	MPI_Comm_create_group(MPI_COMM_WORLD, part, n, &o.comm);
-	o.out = mt_alloc(MOST);
-	o.in[0] = mt_alloc(MOST);
-	o.in[1] = mt_alloc(MOST);
+	o.out = mt_alloc(most);
+	o.in[0] = mt_alloc(most);
+	o.in[1] = mt_alloc(most);
 	o.counts = mt_alloc((size_t)n * sizeof(int));
 	o.displs = mt_alloc((size_t)n * sizeof(int));
 	some_blocks(&o, &r);
@@ -228,6 +229,10 @@ static void all(void)
 
 int main(int argc, char **argv)
 {
+	const char *mib = getenv("COLL_MIB");
+
+	if (mib)
+		most = strtoul(mib, NULL, 10) << 20;
 	mt.count = 1;
 	mt_init(argc, argv, 1, MPI_THREAD_SINGLE);
 	mt_part("numbers of ranks", all);

@@ -103,6 +103,13 @@ function(weft_coll_sizes name mpi place ranks step ways)
     ENVIRONMENT "WEFT_COLL_AFTER=0;MPI_DIR=tests/coll;MPI_PLACE=${place};MPI_LIMIT=170;WEFT_RD_TIMEOUT=60000;MPI_OPTIONS=--coll;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR};WEFT_COLL=${ways}")
 endfunction()
 
+# Blocks of 4 MiB between 17 ranks.
+foreach(way direct pap_direct shm_direct pap_shm_direct)
+  weft_coll_sizes(long.${way} openmpi host 17 16 alltoall=${way},alltoallv=pap_direct,${halving})
+  if(TEST coll.sizes.long.${way}.openmpi)
+    set_property(TEST coll.sizes.long.${way}.openmpi APPEND PROPERTY ENVIRONMENT COLL_MIB=68)
+  endif()
+endforeach()
 # Of few ranks, all lengths up to 4 MiB.
 foreach(mpi openmpi mpich)
   weft_coll_sizes(few.auto ${mpi} host 4 1 auto)
