@@ -240,8 +240,11 @@ void coll_comm_init(void)
 	if (!PMPI_Comm_rank(MPI_COMM_WORLD, &rank) && !rank)
 		say_unlike(all[0], all[1]);
 	coll_env_settle(all[0][OFF], all[0][SAME_SUMS], (unsigned int)all[0][AFTER]);
-	if (!coll_env()->choice.off)
-		start();
+	if (coll_env()->choice.off)
+		return;
+	start();
+	/* From then on ranks can be looked after, whatever communicator they are in. */
+	coll_comm_of(MPI_COMM_WORLD, NULL, NULL);
 }
 
 /* The attribute, if there can be one: not before MPI_Init, which programs that have only sessions

@@ -1,6 +1,6 @@
 /* A communicator, as collectives see it: who is where, what memory there is, which call this is.
  *
- * Made at the first collective call, together with everybody else in it, and kept as an attribute
+ * Made in one of its first calls, together with everybody else in it, and kept as an attribute
  * of the MPI's communicator, with which it ends. Only the thread that is in a call of the
  * communicator uses it; what arrives meanwhile is counted by whatever thread makes progress.
  *
