@@ -82,7 +82,8 @@ static int place(struct coll_comm *c, const int *leader)
 static int find_hosts(struct coll_comm *c, const int *world, bool share)
 {
 	int *leader = calloc(c->size, sizeof(*leader));
-	uint32_t *first = calloc((size_t)coll_world_size(), sizeof(*first)); /* and 1; 0: none yet */
+	/* And 1; 0: none yet. */
+	uint32_t *first = calloc((size_t)coll_world_size(), sizeof(*first));
 	int ret = -ENOMEM;
 
 	for (uint32_t i = 0; i < c->size && leader && first; i++) {

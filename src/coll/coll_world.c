@@ -4,13 +4,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "coll_bank.h"
+#include "coll_tags.h"
 
 MPI_Comm coll_world = MPI_COMM_NULL;
 
 static int size, me;
 static int *leader; /* [size] */
-static int tag_most;
 
 /* ---- hosts ---- */
 
@@ -63,30 +62,22 @@ bool coll_world_ranks(MPI_Comm comm, int n, int *of)
 /* ---- tags ---- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool given[COLL_MAX_COMMS];
+static struct coll_tags tags;
 
-/* No two ranks give out the same. */
 int coll_world_tag(void)
 {
-	int64_t tag;
-	int i = 0;
+	int tag;
 
 	pthread_mutex_lock(&lock);
-	while (i < (int)COLL_MAX_COMMS && given[i])
-		i++;
-	tag = ((int64_t)me * COLL_MAX_COMMS + i) * COLL_TAGS;
-	if (i == COLL_MAX_COMMS || tag + COLL_TAGS - 1 > tag_most)
-		tag = -1;
-	else
-		given[i] = true;
+	tag = coll_tags_give(&tags);
 	pthread_mutex_unlock(&lock);
-	return (int)tag;
+	return tag;
 }
 
 void coll_world_tag_free(int tag)
 {
 	pthread_mutex_lock(&lock);
-	given[tag / COLL_TAGS % (int)COLL_MAX_COMMS] = false;
+	coll_tags_back(&tags, tag);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -103,7 +94,7 @@ int coll_world_init(void)
 	PMPI_Comm_size(coll_world, &size);
 	if (PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &found) || !found)
 		return -EIO;
-	tag_most = *most;
+	coll_tags_share(&tags, *most, COLL_TAGS, (uint32_t)me, (uint32_t)size);
 	leader = calloc((size_t)size, sizeof(*leader));
 	if (!leader)
 		abort(); /* the others are on their way into the exchange */
