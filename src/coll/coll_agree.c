@@ -34,11 +34,8 @@ static int wait_alone(MPI_Request *req)
 /* What can not come any more must not be received into memory that is used for something else. */
 static int wait_for(struct coll_comm *c, MPI_Request *req, bool out)
 {
-	int ret, none = 0;
+	int ret = c->met ? coll_wait_mpi(c, req) : wait_alone(req), none = 0;
 
-	if (!c->met)
-		return wait_alone(req);
-	ret = coll_wait_mpi(c, req);
 	if (!ret)
 		return 0;
 	if (*req != MPI_REQUEST_NULL) {

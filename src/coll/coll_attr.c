@@ -12,6 +12,7 @@
 #include "coll_guard.h"
 #include "coll_letter.h"
 #include "coll_plan.h"
+#include "coll_world.h"
 #include "util_log.h"
 
 static int keyval = MPI_KEYVAL_INVALID, end_keyval = MPI_KEYVAL_INVALID;
@@ -268,7 +269,7 @@ static const char *why_left(int err)
 
 static void say_left(const struct coll_comm *c, int err)
 {
-	static atomic_bool said_many, said_room;
+	static atomic_bool said_many, said_tags, said_room;
 
 	if (c->rank)
 		return;
@@ -276,6 +277,11 @@ static void say_left(const struct coll_comm *c, int err)
 		util_log_once(&said_many, UTIL_LOG_INFO,
 			      "coll: communicators beyond %u (WEFT_COLL_COMMS) are left to the MPI",
 			      coll_env()->comms);
+	else if (err == -EADDRNOTAVAIL)
+		util_log_once(&said_tags, UTIL_LOG_WARN,
+			      "coll: communicators are left to the MPI, which has too few tags "
+			      "(MPI_TAG_UB) for %d ranks",
+			      coll_world_size());
 	else if (err == -ENOSPC)
 		util_log_once(&said_room, UTIL_LOG_WARN,
 			      "coll: a communicator of %u ranks is left to the MPI, as all will be "

@@ -316,7 +316,7 @@ static int open_parts(struct coll_comm *c)
 
 /* Whether all ranks have room, and whether all of them are willing to share memory. By the
  * program's own communicator: there is nothing else yet. Its first rank gives out the tags. */
-enum { NO_ROOM, ROOM, ROOM_SHARED };
+enum { NO_ROOM, ROOM, ROOM_SHARED, NO_TAG };
 
 static int room(struct coll_comm *c, MPI_Comm comm)
 {
@@ -330,7 +330,7 @@ static int room(struct coll_comm *c, MPI_Comm comm)
 	if (PMPI_Allreduce(mine, all, 2, MPI_INT, MPI_MAX, comm))
 		return NO_ROOM;
 	c->tag = all[1];
-	return c->tag < 0 ? NO_ROOM : -all[0];
+	return all[0] != -NO_ROOM && c->tag < 0 ? NO_TAG : -all[0];
 }
 
 int coll_boot(struct coll_comm *c, MPI_Comm comm, const int *world)
@@ -348,8 +348,8 @@ int coll_boot(struct coll_comm *c, MPI_Comm comm, const int *world)
 	c->size = (uint32_t)size;
 	c->rank = (uint32_t)rank;
 	may = room(c, comm);
-	if (may == NO_ROOM)
-		return -EDQUOT;
+	if (may == NO_ROOM || may == NO_TAG)
+		return may == NO_ROOM ? -EDQUOT : -EADDRNOTAVAIL;
 	if (find_hosts(c, world, may == ROOM_SHARED))
 		abort(); /* the others are on their way into the exchange */
 	ret = open_parts(c);

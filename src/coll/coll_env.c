@@ -109,8 +109,8 @@ const struct util_tunable coll_tunables[] = {
 			.def = "128",
 			.max = COLL_MAX_COMMS,
 			.help = "How many communicators of a process are this library's at a time; "
-				"those that come later are left to the MPI. Each takes one more of "
-				"the MPI's, of which MPICH has 2,048, and memory."},
+				"those that come later are left to the MPI. Each takes up to 17 MB "
+				"of shared memory on a host."},
 	[TUNE_AFTER] = {.name = "WEFT_COLL_AFTER",
 			.type = UTIL_TUNE_UINT,
 			.def = "3",

@@ -52,7 +52,9 @@ static int make_tree(struct coll_comm *c, struct coll_plan *p)
 	p->levels = levels <= COLL_LEVELS_MAX ? levels : 0;
 	ret = coll_tree_make(&p->tree, c->hosts, p->levels ? places : NULL, p->levels);
 out:
-	free(all);
+	/* A broken communicator may have something of the MPI's under way in it. */
+	if (!atomic_load(&c->err))
+		free(all);
 	free(places);
 	return ret;
 }

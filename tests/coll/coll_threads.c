@@ -1,7 +1,12 @@
 /* Collectives of several threads, each on a communicator of its own, at the same time. */
+#define _GNU_SOURCE
 #include "coll_check.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <time.h>
 
 enum { THREADS = 3 };
 
@@ -105,6 +110,56 @@ static void made_beside(void)
 	mt_good();
 }
 
+/* Threads that each make communicators, use them once and free them: whose first rank may do so
+ * while another thread of another rank has not received the last message of the one before yet,
+ * which is not for the next. Threads that the system keeps off their cores are played by sleeping.
+ */
+enum { GOING = 15 };
+static atomic_bool late;
+
+int PMPI_Irecv(void *buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm,
+	       MPI_Request *req)
+{
+	static __typeof__(PMPI_Irecv) *_Atomic real;
+	static atomic_uint calls;
+	struct timespec nap = {.tv_nsec = 20000000};
+
+	if (!real)
+		real = (__typeof__(PMPI_Irecv) *)dlsym(RTLD_NEXT, "PMPI_Irecv");
+	if (late && (atomic_fetch_add(&calls, 1) + (unsigned int)mt.rank * 7) % 19 == 0)
+		nanosleep(&nap, NULL);
+	return real(buf, count, type, source, tag, comm, req);
+}
+
+static void *come_and_go(void *arg)
+{
+	MPI_Comm *comm = arg, mine;
+
+	for (int i = 0; i < GOING; i++) {
+		int mark = (int)(comm - comms) * GOING + i, got = mt.rank ? -1 : mark;
+
+		MPI_Comm_dup(*comm, &mine);
+		MPI_Bcast(&got, 1, MPI_INT, 0, mine);
+		CHECK(got == mark, "%d, not %d", got, mark);
+		MPI_Comm_free(&mine);
+	}
+	return NULL;
+}
+
+static void coming_and_going(void)
+{
+	pthread_t t[THREADS];
+	int n = mt_threads == MPI_THREAD_MULTIPLE ? THREADS : 0;
+
+	late = true;
+	for (int i = 0; i < n; i++)
+		CHECK(pthread_create(&t[i], NULL, come_and_go, &comms[i]) == 0, "no thread");
+	for (int i = 0; i < n; i++)
+		pthread_join(t[i], NULL);
+	late = false;
+	mt_good();
+}
+
 int main(int argc, char **argv)
 {
 	mt.count = 200;
@@ -114,6 +169,7 @@ int main(int argc, char **argv)
 	mt_part("threads", threads);
 	mt_part("threads, and communicators come and go", making);
 	mt_part("used by one thread, while another makes some", made_beside);
+	mt_part("threads whose communicators come and go, received late", coming_and_going);
 	for (int i = 0; i < THREADS; i++)
 		MPI_Comm_free(&comms[i]);
 	return mt_done();
