@@ -75,10 +75,11 @@ static void add_library(json_t *list, const char *dir, const char *name, const c
 json_t *cli_facts_libraries(void)
 {
 	/* The build leaves out those whose MPI has no headers here. */
-	static const char *const colls[][3] = {{"openmpi", "collectives, above Open MPI",
-						"apt-get install libopenmpi-dev, then make build"},
-					       {"mpich", "collectives, above MPICH",
-						"apt-get install libmpich-dev, then make build"}};
+	static const char *const colls[][3] = {
+		{"openmpi", "collectives, above Open MPI",
+		 "apt-get install libopenmpi-dev, then make build (or install)"},
+		{"mpich", "collectives, above MPICH",
+		 "apt-get install libmpich-dev, then make build (or install)"}};
 	static struct cli_paths paths;
 	const char *dir = cli_paths_find(&paths) ? NULL : paths.dir;
 	json_t *list = json_array();

@@ -234,6 +234,18 @@ static void say_unused(void)
 	}
 }
 
+/* Ranks would only warn, and do something else than was meant. */
+static int check_choice(void)
+{
+	char why[COLL_WHY_MAX];
+	struct coll_choice choice;
+
+	if (!coll_choice_parse(getenv("WEFT_COLL"), &choice, why, sizeof(why)))
+		return 0;
+	cli_error("WEFT_COLL: %s", why);
+	return CLI_USAGE;
+}
+
 static int run(const struct options *o, char **program)
 {
 	char path[PATH_MAX], launcher[PATH_MAX];
@@ -253,6 +265,8 @@ static int run(const struct options *o, char **program)
 
 	if (!o->coll)
 		say_unused();
+	else if (!code)
+		code = check_choice();
 	if (!code)
 		code = run_find_program(program[0], path);
 	if (!code) {

@@ -87,7 +87,7 @@ static char *coll_preload(const struct run_job *job, const char *others)
 	snprintf(library, sizeof(library), "%s/" CLI_LIB_COLL, paths.dir, mpi);
 	if (access(library, R_OK)) {
 		cli_error("--coll: %s is not there: Weft was built without %s; install Debian's "
-			  "package %s, then make build",
+			  "package %s, then make build (or make install, as before)",
 			  library, run_mpi_kinds[job->mpi].name, run_mpi_kinds[job->mpi].headers);
 		return NULL;
 	}

@@ -128,6 +128,7 @@ int coll_choice_parse(const char *text, struct coll_choice *c, char *why, size_t
 			return -EINVAL;
 		}
 		text += len + (text[len] == ',');
+		text += strspn(text, " ");
 	}
 	return 0;
 }

@@ -325,8 +325,9 @@ static void complain(const char *path, const char *host, int err, uint32_t line)
 
 	if (err == -EBADMSG)
 		util_log(UTIL_LOG_WARN,
-			 "coll: WEFT_COLL_TOPOLOGY=%s: line %u can not be understood; places in "
-			 "the tree are not used",
+			 "coll: WEFT_COLL_TOPOLOGY=%s: line %u can not be understood, expected "
+			 "SwitchName=NAME Nodes=HOSTS or Switches=NAMES; places in the tree are "
+			 "not used",
 			 path, line);
 	else
 		util_log(UTIL_LOG_WARN,

@@ -92,9 +92,9 @@ cp "$WEFT" "$tmp/tree/bin"
 cp "${WEFT%/bin/*}"/lib/lib{ibverbs.so.1,weft-probe.so} "$tmp/tree/lib"
 info_json "$tmp/tree/bin/weft" info
 check_eq "$(json '.missing[] | select(.what == "libweft-coll.openmpi.so") | .get')" \
-	"apt-get install libopenmpi-dev, then make build"
+	"apt-get install libopenmpi-dev, then make build (or install)"
 check_eq "$(json '.missing[] | select(.what == "libweft-coll.mpich.so") | .get')" \
-	"apt-get install libmpich-dev, then make build"
+	"apt-get install libmpich-dev, then make build (or install)"
 check_eq "$(json '.missing[] | select(.what == "libweft-fi.so") | .get')" "make build, or make install"
 
 # The manual pages hold every tunable, with its default.

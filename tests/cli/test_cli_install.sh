@@ -46,6 +46,7 @@ check_lacks "$(ldd "$tmp/moved/bin/weft-perf")" "/lib/weft/"
 # no run path. What troff escapes is \- and \e.
 sed -n '/^#include <stdio/,/^\.EE/p' "$tmp/moved/share/man/man7/weftdv.7" |
 	sed -e '/^\.EE/d' -e 's/\\-/-/g' -e 's/\\e/\\/g' >"$tmp/rd.c"
+check_eq "$(cat "$SOURCE/examples/rd.c")" "$(cat "$tmp/rd.c")"
 export WEFT_ADDR=127.0.0.1
 
 # wrote COMMAND...: the program runs on the device.

@@ -153,6 +153,12 @@ check_lacks "$err" WEFT_COLL_STATS
 LD_PRELOAD=nowhere/libweft-coll.openmpi.so print ./openmpi
 check_lacks "$err" WEFT_COLL_STATS
 unset WEFT_COLL_STATS
+# What is misspelt ends before anything is started.
+WEFT_COLL=alltoal=direct print --coll ./openmpi
+check_code 2
+check_has "$err" "there is no operation 'alltoal'; there are alltoall, "
+WEFT_COLL="alltoall=direct, bcast=tree" print --coll ./openmpi
+check_code 0
 WEFT_COLL=off print ./openmpi
 check_lacks "$err" WEFT_COLL
 mkdir -p tree/bin tree/lib

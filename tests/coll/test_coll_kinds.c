@@ -31,6 +31,8 @@ static void test_good(void **state)
 	assert_int_equal(c.variant[COLL_BARRIER], COLL_MPI);
 	assert_int_equal(c.variant[COLL_ALLTOALL], COLL_PAP_SHM_DIRECT);
 	assert_int_equal(c.variant[COLL_ALLTOALLV], COLL_AUTO);
+	assert_int_equal(coll_choice_parse("alltoall=direct, bcast=tree", &c, why, sizeof(why)), 0);
+	assert_true(c.variant[COLL_ALLTOALL] == COLL_DIRECT && c.variant[COLL_BCAST] == COLL_TREE);
 	assert_int_equal(coll_choice_parse("reduce_scatter_block=tree", &c, why, sizeof(why)), 0);
 	assert_int_equal(c.variant[COLL_REDUCE_SCATTER], COLL_TREE);
 }

@@ -148,7 +148,7 @@ endif()
 if(MPICC_openmpi)
   add_test(NAME coll.tree COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/tree.sh)
   set_tests_properties(coll.tree PROPERTIES
-    LABELS "plain;mpi" TIMEOUT 240 SKIP_RETURN_CODE 77
+    LABELS "plain;mpi" TIMEOUT 600 SKIP_RETURN_CODE 77
     ENVIRONMENT "WEFT_COLL_AFTER=0;WEFT=$<TARGET_FILE:weft>;SOURCE=${PROJECT_SOURCE_DIR};BUILD=${CMAKE_BINARY_DIR}")
 endif()
 
