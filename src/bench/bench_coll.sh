@@ -53,6 +53,8 @@ Options:
   -r N           rounds (3)
   -m "MPI ..."   openmpi, mpich (both, as far as they are there)
   -l "PLACE ..." host: all processes on this one, lab: on four hosts (both)
+  -n NET         what messages of the MPI's own are moved by: weft, or stock, what the MPI would take
+                 by itself (weft)
   -w "WAY ..."   ways to compare with the MPI's own
                  ($WAYS)
   -q             a short run: one round, few ways and sizes, less than a minute per part
@@ -68,13 +70,14 @@ BUILD=${WEFT_BUILD:-$top/build}
 WEFT=$BUILD/bin/weft
 PERF=$BUILD/bin/weft-mpi-perf
 PARTS='arrival scale late made fft others allreduce'
-rounds='' out='' ways='' mpis='' places='host lab'
+rounds='' out='' ways='' mpis='' places='host lab' net=weft
 [ "${1:-}" != --help ] || set -- -h
-while getopts r:m:l:w:qo:h c; do
+while getopts r:m:l:n:w:qo:h c; do
 	case $c in
 	r) rounds=$OPTARG ;;
 	m) mpis=$OPTARG ;;
 	l) places=$OPTARG ;;
+	n) net=$OPTARG ;;
 	w) ways=$OPTARG ;;
 	q) quick=yes ;;
 	o) out=$OPTARG ;;
@@ -95,6 +98,7 @@ done
 for name in $places; do
 	case $name in host | lab) ;; *) say "there is no place '$name'" && exit 2 ;; esac
 done
+case $net in weft | stock) ;; *) say "there is no network '$net'" && exit 2 ;; esac
 rounds=${rounds:-$(pick 3 1)}
 asked=$ways
 ways=${ways:-$(pick "$WAYS" auto)}

@@ -70,7 +70,7 @@ start() {
 	place_args "$3" || return
 	[ "$1" != own ] || coll=()
 	say "${label:-$3}, $4, $5 processes, $1${round:+, round $round}"
-	bounded env "${vars[@]}" "$WEFT" run "${coll[@]}" "${where[@]}" "${more[@]}" -n "$5" "${@:6}" \
+	bounded env "${vars[@]}" "$WEFT" run "${coll[@]}" "${where[@]}" --net "$net" "${more[@]}" -n "$5" "${@:6}" \
 		>"$tmp/out" 2>"$tmp/err" && return
 	say "${label:-$3}, $4, $1: failed ($?): $(grep -v '^weft\[\|^-*$' "$tmp/err" | head -n 5)"
 	failed=1

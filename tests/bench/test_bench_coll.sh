@@ -17,6 +17,7 @@ refuses "there is no part 'frobnicate'" late frobnicate
 refuses "not a number of rounds: '0'" -r 0 late
 refuses "there is no MPI 'carrier'" -m carrier late
 refuses "there is no place 'moon'" -l moon late
+refuses "there is no network 'string'" -n string late
 refuses Usage: -Z
 
 # quick PART...: the exit status is that of a build with or without the library.
