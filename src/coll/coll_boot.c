@@ -348,8 +348,10 @@ int coll_boot(struct coll_comm *c, MPI_Comm comm, const int *world)
 	c->size = (uint32_t)size;
 	c->rank = (uint32_t)rank;
 	may = room(c, comm);
-	if (may == NO_ROOM || may == NO_TAG)
-		return may == NO_ROOM ? -EDQUOT : -EADDRNOTAVAIL;
+	if (may == NO_ROOM)
+		return -EDQUOT;
+	if (may == NO_TAG)
+		return -EADDRNOTAVAIL;
 	if (find_hosts(c, world, may == ROOM_SHARED))
 		abort(); /* the others are on their way into the exchange */
 	ret = open_parts(c);

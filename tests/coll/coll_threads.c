@@ -20,16 +20,22 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void threads(void)
+/* A thread for each communicator, of which the first may do something else. */
+static void in_threads(void *(*first)(void *arg), void *(*others)(void *arg))
 {
 	pthread_t t[THREADS];
 	int n = mt_threads == MPI_THREAD_MULTIPLE ? THREADS : 0;
 
 	for (int i = 0; i < n; i++)
-		CHECK(pthread_create(&t[i], NULL, work, &comms[i]) == 0, "no thread");
+		CHECK(pthread_create(&t[i], NULL, i ? others : first, &comms[i]) == 0, "no thread");
 	for (int i = 0; i < n; i++)
 		pthread_join(t[i], NULL);
 	mt_good(); /* an MPI need not have threads */
+}
+
+static void threads(void)
+{
+	in_threads(work, work);
 }
 
 /* Communicators that are made while other threads are in collectives. */
@@ -47,14 +53,7 @@ static void *make(void *arg)
 
 static void making(void)
 {
-	pthread_t t[THREADS];
-	int n = mt_threads == MPI_THREAD_MULTIPLE ? THREADS : 0;
-
-	for (int i = 0; i < n; i++)
-		CHECK(pthread_create(&t[i], NULL, i ? work : make, &comms[i]) == 0, "no thread");
-	for (int i = 0; i < n; i++)
-		pthread_join(t[i], NULL);
-	mt_good();
+	in_threads(make, work);
 }
 
 /* One thread makes communicators; the other only uses some that were made before. An MPI that makes
@@ -148,16 +147,9 @@ static void *come_and_go(void *arg)
 
 static void coming_and_going(void)
 {
-	pthread_t t[THREADS];
-	int n = mt_threads == MPI_THREAD_MULTIPLE ? THREADS : 0;
-
 	late = true;
-	for (int i = 0; i < n; i++)
-		CHECK(pthread_create(&t[i], NULL, come_and_go, &comms[i]) == 0, "no thread");
-	for (int i = 0; i < n; i++)
-		pthread_join(t[i], NULL);
+	in_threads(come_and_go, come_and_go);
 	late = false;
-	mt_good();
 }
 
 int main(int argc, char **argv)
